@@ -1,11 +1,8 @@
 import { connect } from 'node:net';
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { SILENT_LOG } from '../../core/log.ts';
 import type { AddressProbe, CommandProbe } from '../../server/kernel/probe.ts';
 import { detailOf } from '../../server/mcp/connection/target-failure.ts';
-import { createContext } from '../../server/runtime/compile-context.ts';
-import { compileRuntime } from '../../server/runtime/runtime.ts';
 import {
   type CheckContext,
   type CheckGroup,
@@ -18,6 +15,7 @@ import {
   warn,
 } from './check.ts';
 import { probesOf } from './probes.ts';
+import { targetContext } from './target-context.ts';
 
 /** Finds the commands of stdio targets, starts them with --start, and connects to HTTP targets. */
 export const targets: CheckGroup = {
@@ -100,22 +98,10 @@ class TargetStarter {
     const { name } = probe;
     const { loaded, env, folder } = this.#context;
     if (loaded.config === undefined) throw new Error('the configuration is not valid');
-    const options = { config: loaded.config, source: loaded.source, log: SILENT_LOG, env, folder };
-    const { runtime } = compileRuntime(options);
-    const { settings, redactor, inspection } = runtime;
-    const context = {
-      ...options,
-      settings,
-      redactor,
-      inspection,
-      report: () => undefined,
-      dependsOn: () => undefined,
-      backend: () => undefined,
-      hostnamesOf: () => new Set<string>(),
-    };
+    await using at = targetContext({ config: loaded.config, source: loaded.source, env, folder });
     const began = performance.now();
     try {
-      const { listed, shown, unmatched } = await probe.tools(createContext(context, [], new Set(), []));
+      const { listed, shown, unmatched } = await probe.tools(at.context);
       const seconds = ((performance.now() - began) / 1000).toFixed(1);
       const hidden = listed.length - shown.length;
       const message = `${name}   started in ${seconds} s, ${list(shown)}${hidden > 0 ? ` (${hidden} left out)` : ''}`;
@@ -129,8 +115,6 @@ class TargetStarter {
         `${name}   ${detailOf(error)}`,
         "if its stderr does not say why, run the command manually; it gets only part of agctl's environment, and stdio.env adds variables",
       );
-    } finally {
-      await runtime.close();
     }
   }
 }

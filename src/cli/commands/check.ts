@@ -9,6 +9,7 @@ import type { CheckContext, CheckGroup, CheckOptions, CheckResult } from '../che
 import { configuration } from '../check/configuration.ts';
 import { checkGroups } from '../check/groups.ts';
 import { gather, type Started, textPrinter } from '../check/report.ts';
+import { killChildrenOnSignals } from '../check/target-context.ts';
 import { configFileOf } from '../config-file.ts';
 import { type Context, type Run, wantsColor } from '../context.ts';
 import { forConfig } from '../env-file.ts';
@@ -104,14 +105,6 @@ function checkOptions(options: Options, { env }: Context): CheckOptions {
         ? undefined
         : { client: loginClient, user: loginUser, password: env[loginPasswordEnv ?? ''] ?? '' },
   };
-}
-
-/**
- * The exit handler (`targets/stdio/child.ts`) kills the process groups of started servers; a signal alone does not run it.
- */
-function killChildrenOnSignals(): void {
-  process.once('SIGINT', () => process.exit(EXIT_CODES.interrupted.code));
-  process.once('SIGTERM', () => process.exit(EXIT_CODES.not_ok.code));
 }
 
 /**

@@ -4,8 +4,28 @@ import type { CompileContext } from './compile-context.ts';
 /** Something outside of the gateway that a backend needs, for `agctl check` to try. */
 export type Probe = CommandProbe | AddressProbe | ModelsProbe;
 
+/** An MCP target whose tools may be pinned. */
+interface TargetProbe {
+  /** Its pins; undefined if its backend pins no tools. Throws `Error` if their file cannot be read. */
+  pins(context: CompileContext): TargetPins | undefined;
+}
+
+/** The pins of one MCP target, before the gateway has pinned its tools. */
+export interface TargetPins {
+  /** The file, which may not exist. */
+  readonly path: string;
+  /** Number of tools that it has of a target of this name. */
+  readonly known: number;
+  /** Connects to the server once. Rejects with the error that clients and the log would get. */
+  list(): Promise<{
+    readonly names: readonly string[];
+    /** Writes the pins as the gateway would. Throws `Error` if that fails. */
+    write(): void;
+  }>;
+}
+
 /** A command that is started for an MCP target. */
-export interface CommandProbe {
+export interface CommandProbe extends TargetProbe {
   readonly kind: 'command';
   readonly name: string;
   readonly command: string;
@@ -34,7 +54,7 @@ export interface ListedTools {
 }
 
 /** A server of an MCP target that must accept connections. Nothing is sent to it. */
-export interface AddressProbe {
+export interface AddressProbe extends TargetProbe {
   readonly kind: 'address';
   readonly name: string;
   readonly host: string;

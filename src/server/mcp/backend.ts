@@ -14,8 +14,8 @@ import { compileBundles } from './bundles/bundles.ts';
 import { handleLegacySse, isLegacySse } from './client/legacy-sse.ts';
 import { type Placed, workerFor } from './client/placement.ts';
 import { handleHttp } from './client/streamable-http.ts';
-import type { Target, TargetKind } from './connection/target.ts';
-import { compileTargetPolicies } from './connection/target-policies.ts';
+import { compileTarget } from './compile-target.ts';
+import type { Target } from './connection/target.ts';
 import { describeMcp, dumpMcp, viewMcp } from './inspect.ts';
 import { compileToolView } from './names/tool-view.ts';
 import { probeTargets } from './probe.ts';
@@ -41,7 +41,7 @@ export const mcp = defineBackend({
   describe: describeMcp,
   view: viewMcp,
   dump: dumpMcp,
-  probes: (config) => probeTargets(config.targets, hasPrefixes(config)),
+  probes: probeTargets,
   // Whatever its servers may do, with the files and credentials that they have.
   exposes: () => 'use the MCP servers of this route',
   open(config, context, name) {
@@ -177,51 +177,6 @@ function withSharedProcess(target: McpBackendConfig['targets'][number]): typeof 
     ...target,
     stdio: { ...stdio, shared: true, idleTimeout: stdio.idleTimeout ?? LIMITS.statelessIdle },
   };
-}
-
-function compileTarget(config: McpBackendConfig['targets'][number], context: CompileContext): Target {
-  const present = targetKinds.filter(({ key }) => config[key] !== undefined);
-  const keys = targetKinds.map(({ key }) => `\`${key}\``).join(' or ');
-  const [kind] = present;
-  if (present.length !== 1 || kind === undefined) {
-    context.report({
-      code: 'AGW0105',
-      message:
-        present.length === 0
-          ? `target \`${config.name}\` has no kind`
-          : `target \`${config.name}\` has more than one kind`,
-      label: `expected exactly one of ${keys}`,
-      help:
-        present.length === 0
-          ? 'add `stdio: { cmd: … }` for a local command, or `mcp: { host: https://… }` for a remote server'
-          : 'keep one of them, and make a target of its own of each other',
-    });
-    return {
-      name: config.name,
-      limits: context.settings.limits,
-      resumable: false,
-      endpoint: undefined,
-      open: () => Promise.reject(new Error('not configured')),
-      close: () => Promise.resolve(),
-    };
-  }
-  const { name, policies } = config;
-  if (policies !== undefined && (kind as TargetKind).hasPolicies !== true)
-    context.at('policies').report({
-      code: 'AGW0105',
-      message: `\`policies\` and \`${kind.key}\` cannot be used together`,
-      label: 'for targets that are reached over HTTP',
-      help: 'remove `policies`',
-    });
-  const host = textIn(membersOf(config[kind.key])['host']);
-  const compiled = policies && compileTargetPolicies(policies, host, context.at('policies'));
-  const target = (kind as TargetKind).compile(name, config[kind.key], context.at(kind.key), compiled);
-  const credentials = compiled?.credentials;
-  if (credentials === undefined) return target;
-  const close = async (): Promise<void> => {
-    await Promise.all([target.close(), credentials.close()]);
-  };
-  return { ...target, credentials, close };
 }
 
 /** Without a key of their own, replicas cannot read each other's session ids. */

@@ -1,30 +1,71 @@
+import { resolve } from 'node:path';
 import { SILENT_LOG } from '../../core/log.ts';
-import type { AddressProbe, CommandProbe, ListedTools, Probe } from '../kernel/probe.ts';
-import type { McpBackendConfig } from './backend-config.ts';
+import type { CompileContext } from '../kernel/compile-context.ts';
+import type { AddressProbe, CommandProbe, ListedTools, Probe, TargetPins } from '../kernel/probe.ts';
+import { hasPrefixes, type McpBackendConfig } from './backend-config.ts';
+import { compileTarget } from './compile-target.ts';
 import { outwardName } from './names/names.ts';
 import { ToolView } from './names/tool-view.ts';
 import { type EndpointConfig, endpointText } from './targets/endpoint.ts';
 import { childEnvironment, findCommand, isFolder, workingFolder } from './targets/stdio/environment.ts';
 import { stdio } from './targets/stdio/stdio.ts';
+import { pinSettings } from './tool-pinning/compile.ts';
+import { PinFile } from './tool-pinning/pin-file.ts';
+import { ToolPins } from './tool-pinning/tool-pins.ts';
 import { toolsOf } from './try-target.ts';
 
 type TargetConfig = McpBackendConfig['targets'][number];
 
 /** Probes of the commands and servers of a backend. */
-export function probeTargets(targets: readonly TargetConfig[], isPrefixed: boolean): Probe[] {
-  return targets.flatMap((target): Probe[] => {
+export function probeTargets(config: McpBackendConfig): Probe[] {
+  return config.targets.flatMap((target): Probe[] => {
     const { name, stdio: command, mcp, sse, openapi } = target;
-    if (command !== undefined) return [commandProbe(target, command, isPrefixed)];
+    const pins = (context: CompileContext): TargetPins | undefined => pinsOf(config, target, context);
+    if (command !== undefined) return [{ ...commandProbe(target, command, hasPrefixes(config)), pins }];
     const endpoint = mcp ?? sse ?? openapi;
-    return endpoint === undefined ? [] : [addressProbe(name, endpoint)];
+    return endpoint === undefined ? [] : [{ ...addressProbe(name, endpoint), pins }];
   });
 }
 
+/** Reads the file of the pins. @throws Error if it cannot be read */
+function pinsOf(
+  { toolPinning }: McpBackendConfig,
+  target: TargetConfig,
+  context: CompileContext,
+): TargetPins | undefined {
+  const settings = pinSettings(toolPinning);
+  if (settings.mode === 'off') return undefined;
+  const { name } = target;
+  const { limits } = context.settings;
+  const path = resolve(context.folder, settings.file);
+  const file = new PinFile(path, SILENT_LOG);
+  file.load();
+  return {
+    path,
+    known: file.count(name),
+    async list() {
+      const listed = await toolsOf(compileTarget(target, context), SILENT_LOG);
+      return {
+        names: listed.map(({ own }) => own),
+        write() {
+          const options = { target: name, file, isEnforced: false, log: SILENT_LOG, limits };
+          const pins = new ToolPins({ ...options, changed: () => undefined, clean: (text) => text });
+          pins.check(listed, { rpc: undefined, changes: 0 });
+          const written = new PinFile(path, SILENT_LOG);
+          written.load();
+          if (listed.some(({ own }) => written.get(name, own) === undefined))
+            throw new Error('not every tool could be pinned');
+        },
+      };
+    },
+  };
+}
+
 function commandProbe(
-  { name, tools }: TargetConfig,
+  { name, tools: shownTools }: TargetConfig,
   settings: NonNullable<TargetConfig['stdio']>,
   isPrefixed: boolean,
-): CommandProbe {
+): Omit<CommandProbe, 'pins'> {
   return {
     kind: 'command',
     name,
@@ -38,8 +79,9 @@ function commandProbe(
       };
     },
     async tools(context): Promise<ListedTools> {
-      const listed = await toolsOf(stdio.compile(name, settings, context), SILENT_LOG);
-      const view = tools && new ToolView(tools);
+      const tools = await toolsOf(stdio.compile(name, settings, context), SILENT_LOG);
+      const listed = tools.map(({ own }) => own);
+      const view = shownTools && new ToolView(shownTools);
       view?.unmatched.listed(listed);
       const shown = listed
         .flatMap((own) => (view === undefined ? own : (view.shown(own) ?? [])))
@@ -49,7 +91,7 @@ function commandProbe(
   };
 }
 
-function addressProbe(name: string, endpoint: EndpointConfig): AddressProbe {
+function addressProbe(name: string, endpoint: EndpointConfig): Omit<AddressProbe, 'pins'> {
   return { kind: 'address', name, host: endpoint.host, destination: destinationOf(endpoint) };
 }
 

@@ -15,11 +15,17 @@ const CLIENT = {
   clientInfo: { name: 'agctl', version: VERSION },
 };
 
+/** A tool of a target: its name there, and its definition as JSON text. */
+export interface ListedTool {
+  readonly own: string;
+  readonly text: string;
+}
+
 /**
- * Connects to a target as a client without capabilities, returns the names of its tools, and closes the target. Rejects with
- * the error that clients and the log would get.
+ * Connects to a target as a client without capabilities, returns its tools, and closes the target. Rejects with the error that
+ * clients and the log would get.
  */
-export async function toolsOf(target: Target, log: Log): Promise<readonly string[]> {
+export async function toolsOf(target: Target, log: Log): Promise<readonly ListedTool[]> {
   const open = initializing(JSON.stringify(CLIENT), log);
   const connection = new Connection(target, log, open, (_connection, message, own) => {
     const refused = message.kind === 'request' ? refusal(message, CLIENT.capabilities) : undefined;
@@ -28,24 +34,27 @@ export async function toolsOf(target: Target, log: Log): Promise<readonly string
   try {
     const { rpc } = await connection.ready(NO_HEADERS);
     if (!('tools' in (connection.capabilities ?? {}))) return [];
-    const names: string[] = [];
+    const listed: ListedTool[] = [];
     const pages = new ListPages();
     for (;;) {
       const { cursor } = pages;
       const params = cursor === undefined ? undefined : JSON.stringify({ cursor });
-      const listed = rpc.call('tools/list', params, NO_HEADERS, target.limits.listPageTimeout);
-      const result = await listed.then(
+      const response = rpc.call('tools/list', params, NO_HEADERS, target.limits.listPageTimeout);
+      const result = await response.then(
         (message) => message.result,
         (error: unknown) => {
           const isNone = error instanceof RpcError && error.code === RPC.methodNotFound;
           if (!isNone && !pages.isEnd(error)) throw error;
         },
       );
-      if (result === undefined) return names;
+      if (result === undefined) return listed;
       const { tools } = membersOf(result);
       if (!Array.isArray(tools)) throw new Error('its response to tools/list has no `tools` list');
-      for (const name of tools.map(nameOf)) if (pages.isNew(name)) names.push(name);
-      if (pages.next(result, tools.length) !== 'more') return names;
+      for (const tool of tools as readonly unknown[]) {
+        const own = nameOf(tool);
+        if (pages.isNew(own)) listed.push({ own, text: JSON.stringify(tool) });
+      }
+      if (pages.next(result, tools.length) !== 'more') return listed;
     }
   } finally {
     await connection.close();

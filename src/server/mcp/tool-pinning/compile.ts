@@ -27,12 +27,18 @@ export const toolPinningSchema = z
     'Pins each tool when it is listed for the first time: title, description, schemas and annotations. `warn`: a later change is logged and counted. `enforce`: the tool is also hidden and calls to it are refused, until its entry is deleted from the file of the pins.',
   );
 
+type Pinning = z.output<typeof toolPinningSchema>;
+
+/** Mode and file, relative to the folder of the configuration. */
+export const pinSettings = (config: Pinning): Exclude<Pinning, string> =>
+  typeof config === 'string' ? { mode: config, file: DEFAULT_FILE } : config;
+
 /** Compiles `toolPinning` and reads its file, with a problem if that fails. Returns the pins of a target. */
 export function compileToolPinning(
-  config: z.output<typeof toolPinningSchema>,
+  config: Pinning,
   context: CompileContext,
 ): (target: { readonly name: string; clean?(text: string): string }) => ToolPins | undefined {
-  const settings = typeof config === 'string' ? { mode: config, file: DEFAULT_FILE } : config;
+  const settings = pinSettings(config);
   if (settings.mode === 'off') return () => undefined;
   const { log, folder } = context;
   const { limits, counter } = context.settings;
