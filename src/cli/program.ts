@@ -219,10 +219,34 @@ function setupCommands(program: Command, run: Bind): void {
     .option('--no-secrets', 'do not copy secrets: write their names only')
     .addHelpText(
       'after',
-      '\nReads the settings of Claude Code, Claude Desktop, Cursor, VS Code, Codex, Gemini CLI, Windsurf, Zed, Cline and LM Studio; with --from also any file with `mcpServers`, config.yaml of LiteLLM, config objects of Portkey, and configurations of agentgateway in former forms.\n\nWrites gateway.yaml. Secrets of imported files become references such as $NAME; their values are written to gateway.env, which only its owner can read. Nothing is overwritten.\n\nExit code 0: created. 1: a file exists already, or could not be written.\n\nExamples:\n  agctl init\n  agctl init --yes --with mcp,llm\n  agctl init --yes --from cursor --from ./litellm.yaml\n',
+      '\nReads the settings of Claude Code, Claude Desktop, Cursor, VS Code, Codex, Gemini CLI, Windsurf, Zed, Cline and LM Studio; with --from also any file with `mcpServers`, server.json of the MCP registry, config.yaml of LiteLLM, config objects of Portkey, and configurations of agentgateway in former forms.\n\nWrites gateway.yaml. Secrets of imported files become references such as $NAME; their values are written to gateway.env, which only its owner can read. Nothing is overwritten.\n\nExit code 0: created. 1: a file exists already, or could not be written.\n\nExamples:\n  agctl init\n  agctl init --yes --with mcp,llm\n  agctl init --yes --from cursor --from ./litellm.yaml\n',
     )
     .action(run(() => import('./commands/init.ts')));
+  addCommand(program, run);
   connectCommand(program, run);
+}
+
+function addCommand(program: Command, run: Bind): void {
+  program
+    .command('add')
+    .argument('<name>', 'name of the target, which its tools get as prefix')
+    .description(
+      'add an MCP server to a configuration, from its entry in a registry or the settings of a client',
+    )
+    .requiredOption(
+      '--from <source>',
+      'server.json, another file that init imports, or a client such as cursor',
+    )
+    .option('-f, --file <path>', 'configuration file (default: gateway.yaml)')
+    .option('--server <name>', 'which server, if the source has several')
+    .option('--package <which>', 'package of server.json: its number, or npm, pypi, oci or nuget')
+    .option('--remote [number]', 'remote of server.json, instead of a package')
+    .option('--no-start', 'with toolPinning: do not start the server to pin its tools')
+    .addHelpText(
+      'after',
+      '\nserver.json is the format of the MCP registry; a file may also have what the registry answers. Without --package or --remote, the first package that can be started is used, or else a remote. Packages run with npx (npm), uvx (pypi), docker (oci) and dnx (nuget), in the version that the file names.\n\nThe rest of the configuration keeps its bytes. Values that the server needs become references such as $NAME, and lines of the file of variables beside the configuration, such as gateway.env, which keeps what it has. With toolPinning, the server is started once and its tools are pinned, unless values are missing. If a step fails, the configuration stays as it was.\n\nExit code 0: added. 1: the configuration cannot be changed, or the server cannot be used or started.\n\nExamples:\n  agctl add weather --from server.json\n  agctl add weather --from server.json --package oci -f gateway.yaml\n  agctl add files --from cursor --server filesystem\n',
+    )
+    .action(run(() => import('./commands/add.ts')));
 }
 
 function connectCommand(program: Command, run: Bind): void {

@@ -25,7 +25,7 @@ const ELSEWHERE = /^(?:docker|helm|kubectl|npm|sudo|agctl top\b)/;
 
 /**
  * Follows a page of docs/guides, or the blocks of another page, as a reader does, in an empty folder: writes each block that begins with `# file: NAME`, and JSON as
- * servers.json; runs each `sh` block, starts servers in the background. Variables stay for later blocks. `replace`: texts
+ * servers.json, or server.json in the format of a registry; runs each `sh` block, starts servers in the background. Variables stay for later blocks. `replace`: texts
  * that differ in tests, such as ports. `addresses`: variables with the gateway's other addresses; commands reach ADMIN_ADDR.
  */
 export async function followGuide(
@@ -75,8 +75,10 @@ export async function followGuide(
         files.set(file, text);
         mkdirSync(dirname(join(folder.path, file)), { recursive: true });
         writeFileSync(join(folder.path, file), text);
-      } else if (language === 'json') writeFileSync(join(folder.path, 'servers.json'), text);
-      else if (SERVICE.test(text)) {
+      } else if (language === 'json') {
+        const isOfRegistry = /"(?:packages|remotes)":/.test(text);
+        writeFileSync(join(folder.path, isOfRegistry ? 'server.json' : 'servers.json'), text);
+      } else if (SERVICE.test(text)) {
         const service = spawn('bash', ['-c', `. ${saved}; ${text.replace(/(?=agctl )/, 'exec ')}`], {
           cwd: folder.path,
           env,

@@ -69,7 +69,10 @@ test('the guide on an OpenAI key: programs call with their own keys, and only th
 test('the guide on servers of a desktop: servers are imported, started, and a client gets the URL', async () => {
   const port = await freePort();
   await using followed = await followGuide('desktop-servers.md', { 3000: String(port), ...DESKTOP });
-  const [, checked, connected] = followed.printed;
+  const [, checked, connected, added, claude] = followed.printed;
+  expect(added).toContain('added    weather to gateway.yaml   https://weather.example.com/mcp');
+  expect(readFileSync(join(followed.folder, 'gateway.env'), 'utf8')).toContain('WEATHER_API_KEY=change-me');
+  expect(claude).toContain('+++ .mcp.json');
   expect(checked).toContain('files');
   expect(connected).toContain(`http://127.0.0.1:${port}/mcp`);
   const written = await readFile(join(followed.folder, 'gateway.yaml'), 'utf8');

@@ -8,7 +8,7 @@ import { convertConfig } from '../../server/config/convert/convert.ts';
 import type { Place } from '../clients/place.ts';
 import type { Context, Run } from '../context.ts';
 import { composeConfig, needsDatabase } from '../init/compose.ts';
-import { ENV_FILE, envFileText, newFiles, schemaPath, writeNew } from '../init/files.ts';
+import { ENV_FILE, envFileText, newFiles, openLines, schemaPath, writeNew } from '../init/files.ts';
 import { freePort } from '../init/free-port.ts';
 import { type Imported, nothingImported } from '../init/imported.ts';
 import { askFeatures, askSecrets, askSources } from '../init/questions.ts';
@@ -88,8 +88,8 @@ export const run: Run<Options> = async (options, context) => {
         )
       : await converted(whole[0].gateway, whole[0].source, folder, context, imported);
   // What was left out needs no key.
-  const missing = variables.missing.filter(
-    ({ name }) => text.includes(`$\{${name}}`) || text.includes(`$${name}`),
+  const missing = variables.missing.filter(({ name }) =>
+    [`$\{${name}}`, `$\{${name}:-`, `$${name}`].some((reference) => text.includes(reference)),
   );
   const secrets = missing.filter(({ value }) => value !== undefined);
   const withValues =
@@ -226,7 +226,7 @@ interface Outcome {
 
 function report(outcome: Outcome): string {
   const { files, imported, missing, withValues, shown, folder, cwd, agctl, hasDatabaseComment } = outcome;
-  const { targets, models, leftOut } = imported;
+  const { targets, models, leftOut, notes } = imported;
   const names = targets.map(({ value }) => value.name).join(', ');
   const contents = [
     ...(targets.length > 0 ? [`${counted(targets.length, 'MCP server')}: ${names}`] : []),
@@ -240,8 +240,9 @@ function report(outcome: Outcome): string {
       `created  ${shown(files.env)}   ${missing.map(({ name }) => name).join(', ')}; only you can read it`,
     );
     const open = missing.filter(({ value }) => value === undefined || !withValues);
-    if (open.length > 0) lines.push(`         fill in: ${open.map(({ name }) => name).join(', ')}`);
+    lines.push(...openLines(open).map((line) => `         ${line}`));
   }
+  if (notes.length > 0) lines.push(...['', 'notes'], ...notes.map((note) => `  ${note}`));
   if (leftOut.length > 0)
     lines.push(
       ...['', 'not imported'],

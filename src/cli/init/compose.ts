@@ -1,4 +1,4 @@
-import { Document, isMap, isScalar, isSeq, Scalar } from 'yaml';
+import { Document, isMap, isScalar, isSeq, Scalar, visit } from 'yaml';
 import type { Imported, ImportedEntry } from './imported.ts';
 
 /** What a new configuration is made of. */
@@ -79,7 +79,18 @@ export function composeConfig({ imported, port, schema, isEcho, agctl }: Composi
       ` database: { url: "${DATABASE}" }`,
     ].join('\n');
   for (const key of ['mcp', 'llm', 'config']) spaceBefore(document, key);
+  quoteReferences(document);
   return document.toString({ lineWidth: 0 });
+}
+
+/** Puts texts with references in quotes: the value of a variable may look like a number, or be empty. */
+export function quoteReferences(document: Document): void {
+  visit(document, {
+    Scalar(key, node) {
+      if (key !== 'key' && typeof node.value === 'string' && /\$\{?[A-Za-z_]/.test(node.value))
+        node.type = 'QUOTE_DOUBLE';
+    },
+  });
 }
 
 function pairAt(document: Document, path: readonly string[]): { key: unknown; value: unknown } | undefined {

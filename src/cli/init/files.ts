@@ -39,13 +39,31 @@ export function writeNew(path: string, text: string, folder: string, isPrivate =
   }
 }
 
-/** The lines of the file of variables. Values are quoted as `node --env-file` reads them. */
-export function envFileText(variables: readonly Variable[], withValues: boolean): string {
+/** The file of variables beside a configuration. */
+export function envFileText(
+  variables: readonly Variable[],
+  withValues: boolean,
+  config = DEFAULT_CONFIG_FILE,
+): string {
+  return `# Variables of ${config}, which agctl reads from this file when it starts; those of the environment take precedence.\n# Keep this file out of version control.\n\n${envFileLines(variables, withValues)}`;
+}
+
+/** The lines for variables. Values are quoted as `node --env-file` reads them. */
+export function envFileLines(variables: readonly Variable[], withValues: boolean): string {
   const lines = variables.map(({ name, value, from, placeholder = UNKNOWN_VALUE }) => {
     const shown = withValues && value !== undefined ? quoted(value) : undefined;
     return `# ${from}\n${name}=${shown ?? placeholder}\n`;
   });
-  return `# Variables of gateway.yaml, which agctl reads from this file when it starts; those of the environment take precedence.\n# Keep this file out of version control.\n\n${lines.join('\n')}`;
+  return lines.join('\n');
+}
+
+/** What is to be filled in, in the file of variables. */
+export function openLines(variables: readonly Variable[]): string[] {
+  const line = (title: string, isOptional: boolean): string[] => {
+    const names = variables.filter(({ placeholder }) => (placeholder === '') === isOptional);
+    return names.length === 0 ? [] : [`${title}: ${names.map(({ name }) => name).join(', ')}`];
+  };
+  return [...line('fill in', false), ...line('fill in if it is needed', true)];
 }
 
 function quoted(value: string): string {

@@ -16,6 +16,8 @@ export interface LeftOut {
 export interface ImportedEntry {
   readonly value: Readonly<Record<string, unknown>> & { readonly name: string };
   readonly source: string;
+  /** Variables without a value that a server needs, or may need: its file does not say. */
+  readonly awaited?: readonly string[];
 }
 
 /** What files contribute to a configuration. */
@@ -30,6 +32,8 @@ export interface Imported {
   /** Price catalogs, of providers by their names in telemetry. */
   readonly prices: CatalogText['providers'][];
   readonly leftOut: LeftOut[];
+  /** What was decided in between, for people. */
+  readonly notes: string[];
 }
 
 export const nothingImported = (): Imported => ({
@@ -40,4 +44,5 @@ export const nothingImported = (): Imported => ({
   policies: {},
   prices: [],
   leftOut: [],
+  notes: [],
 });

@@ -36,12 +36,7 @@ export function readServers(section: Entry, context: PlaceholderContext, importe
   for (const [name, entry] of Object.entries(section)) {
     const what = `${name} in ${context.source}`;
     try {
-      const value = { name: targetName(name), ...target(name, entry, context) };
-      if (imported.targets.some((known) => sameServer(known.value, value))) continue;
-      const taken = (each: string): boolean => imported.targets.some((known) => known.value.name === each);
-      const base = value.name;
-      for (let count = 2; taken(value.name); count += 1) value.name = `${base}-${count}`;
-      imported.targets.push({ value, source: context.source });
+      if (!addTarget(targetName(name), target(name, entry, context), context, imported)) continue;
       const ignored = Object.keys(membersOf(entry)).filter(
         (key) => !READ.has(key) && !OF_THE_CLIENT.has(key),
       );
@@ -57,13 +52,29 @@ export function readServers(section: Entry, context: PlaceholderContext, importe
   }
 }
 
+/** Adds a target, with a number if its name is taken. Returns false if the same server is imported already. */
+export function addTarget(
+  base: string,
+  server: Entry,
+  { source }: Pick<PlaceholderContext, 'source'>,
+  { targets }: Pick<Imported, 'targets'>,
+  awaited: readonly string[] = [],
+): boolean {
+  const value = { name: base, ...server };
+  if (targets.some((known) => sameServer(known.value, value))) return false;
+  const taken = (each: string): boolean => targets.some((known) => known.value.name === each);
+  for (let count = 2; taken(value.name); count += 1) value.name = `${base}-${count}`;
+  targets.push({ value, source, awaited });
+  return true;
+}
+
 /** Whether two targets are the same server, which several clients often have. */
 function sameServer({ name: _, ...a }: Entry, { name: __, ...b }: Entry): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 
 /** The name as targets are named; without dots, which tools of LLM APIs cannot have in their names. */
-function targetName(name: string): string {
+export function targetName(name: string): string {
   const safe = name
     .replaceAll(/([a-z0-9])([A-Z])/g, '$1-$2')
     .toLowerCase()

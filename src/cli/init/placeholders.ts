@@ -1,5 +1,6 @@
 import { basename, sep } from 'node:path';
 import { NotImported } from './imported.ts';
+import { literalText } from './values.ts';
 import { type Variables, variableName } from './variables.ts';
 
 /** What placeholders of a file stand for. */
@@ -38,7 +39,7 @@ function reference(inner: string, whole: string, context: PlaceholderContext): s
   const { home, workspace, source } = context;
   const folder = (value: (path: string) => string): string => {
     if (workspace === undefined) throw new NotImported(`${whole} is known to the editor alone`);
-    return literal(value(workspace));
+    return literalText(value(workspace));
   };
   const [, environment] = /^env:([A-Za-z_]\w*)$/.exec(inner) ?? [];
   if (environment !== undefined) return needed(environment, `\${${environment}}`, context);
@@ -51,7 +52,7 @@ function reference(inner: string, whole: string, context: PlaceholderContext): s
   const [, name, fallback] = /^([A-Za-z_]\w*)(:-.*)?$/s.exec(inner) ?? [];
   if (inner === 'workspaceFolder') return folder((path) => path);
   if (inner === 'workspaceFolderBasename') return folder((path) => basename(path));
-  if (inner === 'userHome') return literal(home);
+  if (inner === 'userHome') return literalText(home);
   if (inner === 'pathSeparator' || inner === '/') return sep;
   if (name === undefined) throw new NotImported(`${whole} has no counterpart in a configuration`);
   return fallback === undefined ? needed(name, whole, context) : whole;
@@ -61,5 +62,3 @@ function needed(name: string, written: string, { variables, source }: Placeholde
   variables.need(name, source);
   return written;
 }
-
-const literal = (text: string): string => text.replaceAll('$', '$$$$');

@@ -14,6 +14,7 @@ import { isLitellm, readLitellm } from './litellm/read.ts';
 import { readServers } from './mcp-servers.ts';
 import type { PlaceholderContext } from './placeholders.ts';
 import { isPortkey, readPortkey } from './portkey/read.ts';
+import { readServerJson, type ServerJsonContext, serverJsonIn } from './server-json/read.ts';
 import type { Variables } from './variables.ts';
 
 type Entry = Readonly<Record<string, unknown>>;
@@ -28,6 +29,7 @@ export interface Source {
     | Servers
     | { readonly litellm: Entry }
     | { readonly portkey: Entry }
+    | { readonly registry: readonly Entry[] }
     | { readonly gateway: string };
 }
 
@@ -90,12 +92,20 @@ function readSource(path: string, place: Place, known?: McpClient): Source {
   }
   if (['binds', 'gateways'].some((key) => key in settings)) return { ...source, content: { gateway: text } };
   const servers = serverSections(settings, place);
+  const registry = servers.length === 0 ? serverJsonIn(settings) : undefined;
+  if (registry !== undefined && text.length > LIMITS.serverJsonLength)
+    throw new CommandError(
+      'usage',
+      `${shown} is longer than ${LIMITS.serverJsonLength} characters`,
+      'expected the `server.json` of one server, or an answer of a registry with a few',
+    );
+  if (registry !== undefined) return { ...source, content: { registry } };
   if (servers.length === 0 && isPortkey(settings)) return { ...source, content: { portkey: settings } };
   if (servers.length === 0)
     throw new CommandError(
       'usage',
       `nothing to import in ${shown}`,
-      'expected `mcpServers`, `servers`, `context_servers` or `mcp_servers`, or a config object of Portkey',
+      'expected `mcpServers`, `servers`, `context_servers` or `mcp_servers`, `packages` or `remotes` of a server.json, or a config object of Portkey',
     );
   return { ...source, content: { servers } };
 }
@@ -138,11 +148,21 @@ function serverSections(settings: Entry, { cwd }: Place): readonly Entry[] {
 /** Number of servers or models in a source. */
 export function countOf({ content }: Source): number {
   if ('litellm' in content) return elementsOf(content.litellm['model_list']).length;
+  if ('registry' in content) return content.registry.length;
   return 'servers' in content ? content.servers.reduce((sum, each) => sum + Object.keys(each).length, 0) : 1;
 }
 
-/** Adds what a source has to what is imported. A whole configuration is not handled here. */
-export function importSource(source: Source, place: Place, variables: Variables, imported: Imported): void {
+/**
+ * Adds what a source has to what is imported. A whole configuration is not handled here. `way`: name of a server of a registry,
+ * and which of its packages and remotes to use.
+ */
+export function importSource(
+  source: Source,
+  place: Place,
+  variables: Variables,
+  imported: Imported,
+  way: Pick<ServerJsonContext, 'name' | 'wanted'> = {},
+): void {
   const context: PlaceholderContext = {
     home: place.home,
     workspace: workspaceOf(source.path, place),
@@ -153,6 +173,7 @@ export function importSource(source: Source, place: Place, variables: Variables,
   const { content } = source;
   if ('litellm' in content) readLitellm(content.litellm, context, imported);
   if ('portkey' in content) readPortkey(content.portkey, context, imported);
+  if ('registry' in content) readServerJson(content.registry, { ...context, ...way }, imported);
   if ('servers' in content) for (const section of content.servers) readServers(section, context, imported);
 }
 

@@ -11,9 +11,12 @@ export function numeric(value: unknown): number | undefined {
 export const seconds = (value: number): string =>
   `${Math.max(1, Math.round(value * 1000))}ms`.replace(/000ms$/, 's');
 
-/** A value as a configuration has it: a dollar sign begins a reference there. */
+/** A text as a configuration has it: a dollar sign begins a reference there. */
+export const literalText = (text: string): string => text.replaceAll('$', '$$$$');
+
+/** A value as a configuration has it. */
 export function literal(value: unknown): unknown {
-  if (typeof value === 'string') return value.replaceAll('$', '$$$$');
+  if (typeof value === 'string') return literalText(value);
   if (Array.isArray(value)) return value.map(literal);
   if (!isRecord(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, literal(inner)]));

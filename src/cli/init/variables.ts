@@ -8,7 +8,7 @@ export interface Variable {
   readonly value: string | undefined;
   /** Where it comes from, for people. */
   readonly from: string;
-  /** Its value until it is filled in, if any other would not be valid. */
+  /** Its value until it is filled in, if any other would not be valid; empty if it need not be filled in. */
   readonly placeholder?: string | undefined;
 }
 
@@ -36,6 +36,27 @@ export class Variables {
       if (this.#reserved.has(name) && (known ?? this.#offered.get(name)) !== value) continue;
       if (known === undefined || !(name in this.#env)) this.#known.set(name, { name, value, from });
       return `$\{${name}}`;
+    }
+  }
+
+  /**
+   * Notes a variable for a value that a file from elsewhere asks for. Its name is one that nothing else has: whoever wrote the
+   * file chose the preferred one, and could otherwise choose that of any secret in the environment.
+   */
+  fresh(
+    preferred: string,
+    owner: string,
+    from: string,
+    known: Pick<Variable, 'value' | 'placeholder'>,
+  ): string {
+    const [own, owned] = [preferred, `${owner}_${preferred}`].map(variableName);
+    const last = own?.startsWith(`${variableName(owner)}_`) ? own : owned;
+    const names = [own, last];
+    for (let count = 2; ; count += 1) {
+      const name = names.shift() ?? `${last}_${count}`;
+      if (this.#env[name] !== undefined || this.#known.has(name) || this.#reserved.has(name)) continue;
+      this.#known.set(name, { name, from, ...known });
+      return name;
     }
   }
 

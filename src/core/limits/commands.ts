@@ -20,6 +20,14 @@ export const COMMANDS_LIMITS = {
   envFileBytes: MIB,
   /** Settings file of a client; `~/.claude.json` also has a history of several MB. */
   settingsFileBytes: 32 * MIB,
+  /**
+   * `server.json` of the MCP registry, or its list of servers; items of one list in it, such as arguments; characters of one
+   * text, such as an argument, and of one description.
+   */
+  serverJsonLength: MIB,
+  serverJsonItems: 200,
+  serverJsonText: 4_096,
+  serverJsonDescription: 200,
 
   /** `agctl proxy`: how long an admin server may be silent before it counts as not responding. */
   adminResponseTimeout: 10 * SECOND,

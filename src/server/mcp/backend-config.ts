@@ -8,7 +8,7 @@ import { toolPinningSchema } from './tool-pinning/compile.ts';
 import { toolSearchSchema } from './tool-search/tool-search.ts';
 
 // Lower-case labels joined by dots; `_` and `+` separate a target's name from the names of its items.
-const TARGET_NAME = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
+export const TARGET_NAME = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
 
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `Object.fromEntries` does not type keys
 const kindSchemas = Object.fromEntries(targetKinds.map((kind) => [kind.key, kind.schema.optional()])) as {
