@@ -52,6 +52,7 @@ const SHAPES: [members: string, expected: object][] = [
     '"error":{"code":"E1","message":"m"}',
     { error: { code: -32603, message: 'm', data: { code: 'E1', message: 'm' } } },
   ],
+  ['"error":{"code":[5],"message":"m"}', { error: { code: -32603, message: 'm', data: { code: [5] } } }],
   ['"error":{"code":null,"message":"m"}', { error: { code: -32603, message: 'm' } }],
   ['"error":{"code":1.5,"message":"m"}', { error: { code: -32603, message: 'm', data: { code: 1.5 } } }],
   ['"error":{"code":1e400,"message":"m"}', { error: { code: -32603, message: 'm' } }],

@@ -55,16 +55,19 @@ describe('the time to wait', () => {
   });
 });
 
-test.each([null, 'x', 5, {}, [null, 'x', 5, [], { retryDelay: 5 }, { retryDelay: null }]])(
-  'an error of Gemini whose details are %j is passed on without a time to wait',
-  async (details) => {
-    const error = { code: 429, message: 'Later.', status: 'RESOURCE_EXHAUSTED', details };
-    const answer = { status: 429, body: { error } };
-    const { status, headers, got } = await ask('messages', 'generateContent', REQUESTS.messages, answer);
-    expect([status, got.error.message]).toEqual([429, 'Later.']);
-    expect(headers['retry-after']).toBeUndefined();
-  },
-);
+test.each([
+  null,
+  'x',
+  5,
+  {},
+  [null, 'x', 5, [], { retryDelay: 5 }, { retryDelay: null }, { retryDelay: ['5s'] }],
+])('an error of Gemini whose details are %j is passed on without a time to wait', async (details) => {
+  const error = { code: 429, message: 'Later.', status: 'RESOURCE_EXHAUSTED', details };
+  const answer = { status: 429, body: { error } };
+  const { status, headers, got } = await ask('messages', 'generateContent', REQUESTS.messages, answer);
+  expect([status, got.error.message]).toEqual([429, 'Later.']);
+  expect(headers['retry-after']).toBeUndefined();
+});
 
 describe('streams that break', () => {
   const last = (text: string): string => text.trim().split('\n\n').at(-1) ?? '';
