@@ -21,6 +21,7 @@ const BENCHMARKS = {
   ],
   trace: ['trace.mjs', 'the cost of tracing requests, and of not tracing them'],
   web: ['web.mjs', 'what the web pages load, how soon they can be used, and the frame rate of the graph'],
+  'tool-search': ['tool-search.mjs', 'what a search over a thousand tools costs'],
   'mcp-churn': ['mcp-session-churn.mjs', 'resources that many MCP sessions leave behind'],
   'mcp-streams': ['mcp-streams.mjs', 'the memory of idle MCP streams, and after they have ended'],
   scale: [
