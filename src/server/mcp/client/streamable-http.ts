@@ -101,6 +101,7 @@ function resumedStream(ctx: RequestContext, session: Session): EventStream | und
 
 async function handleDelete(ctx: RequestContext, sessions: SessionStore): Promise<Reply> {
   const session = await findSession(ctx, sessions);
+  for (const { rpc } of session.connections) rpc?.channel?.ending?.(clientHeaders(ctx, sessions));
   await sessions.end(session);
   return emptyReply(204);
 }

@@ -78,6 +78,8 @@ export interface Channel {
   diagnosis?(isStarting?: boolean): string;
   /** Lets the server keep the session when the channel is closed, because another process may continue it. */
   keepSession?(): void;
+  /** The client ends the session with a request that has these headers: its end at the server carries the same credential. */
+  ending?(headers: ClientHeaders): void;
   /** Ends the session at the server. Resolves when that is done or has failed. */
   close(): Promise<void>;
 }

@@ -41,7 +41,7 @@ import {
   unusableAnswer,
 } from './http-failures.ts';
 import { listen, resume } from './http-reconnect.ts';
-import { type RedirectingServer, requestFollowing } from './redirects.ts';
+import { cleaning, type RedirectingServer, requestFollowing } from './redirects.ts';
 import {
   deniesSession,
   endSession,
@@ -126,6 +126,10 @@ export class HttpChannel implements Channel {
     this.#isKept = true;
   }
 
+  ending(headers: ClientHeaders): void {
+    this.#credentials.of(headers);
+  }
+
   async close(): Promise<void> {
     const ending = this.#isKept ? undefined : this.#sessionId;
     this.#closed.abort();
@@ -206,7 +210,8 @@ export class HttpChannel implements Channel {
     else
       await readMessages(response, (text) => {
         // Some servers leave out the type, or call JSON text.
-        if (!/^\s*[[{]/.test(text)) throw unusableAnswer(this.#target, type, text);
+        if (!/^\s*[[{]/.test(text))
+          throw unusableAnswer(cleaning(this.#target, receiving.credential), type, text);
         this.#message(text, receiving);
       });
     const { doubtful } = receiving;

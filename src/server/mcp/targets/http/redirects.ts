@@ -17,6 +17,13 @@ export interface RedirectingServer {
   clean(text: string): string;
 }
 
+/** The server, whose text is also cleaned of the credential that it got. */
+export const cleaning = (
+  server: RedirectingServer,
+  credential: CallerCredential | undefined,
+): RedirectingServer =>
+  credential === undefined ? server : { ...server, clean: (text) => server.clean(credential.clean(text)) };
+
 /**
  * Sends a request and follows redirects that keep its method and body (307 and 308, RFC 9110 §15.4) within the origin, which has
  * its credentials already: Starlette redirects `/mcp` to `/mcp/` (python-sdk#1168). Rejects with a `TargetFailure` that says what to
@@ -40,7 +47,7 @@ export async function requestFollowing(
       return response;
     }
     await response.body.dump();
-    path = nextPath(server, path, response, followed);
+    path = nextPath(cleaning(server, credential), path, response, followed);
   }
 }
 
