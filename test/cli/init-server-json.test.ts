@@ -411,16 +411,39 @@ describe('remotes', () => {
   });
 
   test('a header that need not be sent is named', async () => {
-    const { targets, printed } = await imported(
+    const headers = [{ name: 'X-Org' }, { name: 'Authorization', isSecret: true, isRequired: false }];
+    const { targets, printed } = await imported(inRemote({ headers }));
+    expect(targets[0]).not.toHaveProperty('policies');
+    expect(printed).toContain('weather: optional, not set: X-Org, Authorization');
+  });
+
+  test('headers of the server’s own are sent: constants as they are, the rest as credentials', async () => {
+    const { targets, variables } = await imported(
       inRemote({
         headers: [
+          { name: 'Authorization', value: 'Basic {login}' },
+          { name: 'X-API-Key', isRequired: true, isSecret: true, description: 'Your key' },
+          { name: 'X-Auth', value: 'Token {token}', variables: { token: { isSecret: true } } },
+          { name: 'X-Source', value: 'registry/$1' },
           { name: 'X-Region', default: 'eu' },
-          { name: 'Authorization', isSecret: true, isRequired: false },
+          { name: 'Accept', value: 'text/plain' },
         ],
       }),
     );
-    expect(targets[0]).not.toHaveProperty('policies');
-    expect(printed).toContain('weather: optional, not set: X-Region, Authorization');
+    const credential = (key: string, name: string) => ({ key, location: { header: { name } } });
+    expect(targets[0].policies).toEqual({
+      backendAuth: {
+        credentials: [
+          credential(`Basic \${WEATHER_LOGIN}`, 'Authorization'),
+          credential(`\${WEATHER_X_API_KEY}`, 'X-API-Key'),
+          credential(`Token \${WEATHER_TOKEN}`, 'X-Auth'),
+        ],
+      },
+      requestHeaderModifier: { set: { 'X-Source': 'registry/$$1', 'X-Region': 'eu' } },
+    });
+    expect(variables).toContain(
+      '# `headers` of weather in server.json: Your key\nWEATHER_X_API_KEY=change-me',
+    );
   });
 
   // microsoft/vscode#336624, coder/coder#26755: variables of the URL, and one that is the whole server.
@@ -449,9 +472,6 @@ describe('remotes', () => {
     ['a line break', { url: 'https://example.com/\nx' }],
     ['no URL', { url: 7 }],
     ['an unknown transport', { type: 'websocket' }],
-    ['a header of its own', { headers: [{ name: 'X-API-Key', isRequired: true, isSecret: true }] }],
-    ['a constant header', { headers: [{ name: 'X-API-Version', value: '2' }] }],
-    ['a key that is no bearer token', { headers: [{ name: 'Authorization', value: 'Basic {x}' }] }],
     ['a name of a header that is none', { headers: [{ name: 'A: b\r\nC', value: 'x' }] }],
   ])('a remote with %s is refused, with the reason', async (_, more) => {
     expect(await refused(inRemote(more))).toMatch(
@@ -471,16 +491,23 @@ describe('ways to get a server', () => {
     const { targets, printed } = await imported(serverJson({ packages: [bundle, npmPackage()], remotes }));
     expect(targets).toMatchObject([{ stdio: { cmd: 'npx' } }]);
     expect(printed).toContain(
-      'weather: npm @example/weather-mcp 1.2.3 was chosen; also there: package 1 (mcpb https://example.com/x.mcpb), which cannot be used: an MCP bundle is',
-    );
-    expect(printed).toContain(
-      'remote 2 (https://weather.example.com/mcp), remote 1 (https://weather.example.com/sse)',
+      'weather: npm @example/weather-mcp 1.2.3 was chosen; also there: remote 2 (https://weather.example.com/mcp), remote 1 (https://weather.example.com/sse); cannot be used: package 1 (mcpb https://example.com/x.mcpb): an MCP bundle is',
     );
   });
 
   test('a remote is used if no package can be started: Streamable HTTP before HTTP+SSE', async () => {
     const { targets } = await imported(serverJson({ packages: [bundle], remotes }));
     expect(targets).toEqual([{ name: 'weather', mcp: { host: 'https://weather.example.com/mcp' } }]);
+  });
+
+  test('several ways with the same reason are one', async () => {
+    const bundles = ['linux', 'darwin', 'win32'].map((system) => ({
+      ...bundle,
+      identifier: `https://example.com/${system}`,
+    }));
+    expect(await refused(serverJson({ packages: [...bundles, npmPackage({ version: '1.x' })] }))).toMatch(
+      /: package 1 \(mcpb https:\/\/example\.com\/linux\) and 2 more: an MCP bundle .*; package 4 \(npm @example\/weather-mcp 1\.x\): `1\.x` is not one version/,
+    );
   });
 
   test('a way that cannot be used leaves no variables behind', async () => {

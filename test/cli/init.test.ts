@@ -249,13 +249,51 @@ test('placeholders of editors become references and folders', async () => {
   expect((await mine.validate({ NAME: 'n' })).code).toBe(0);
 });
 
+test('headers for a remote server are sent, and their secrets are in gateway.env', async () => {
+  const remote = (headers: object) => ({ url: 'https://a.example/mcp', headers });
+  await using mine = await laptop({
+    '~/.cursor/mcp.json': {
+      mcpServers: {
+        bearer: remote({ Authorization: `Bearer ${SECRET}`, Accept: 'text/event-stream' }),
+        key: remote({ 'X-API-Key': SECRET, 'X-Version': '2$' }),
+        basic: remote({ authorization: 'Basic abc', 'X-Org': `\${env:ORG}` }),
+      },
+    },
+    '~/.codex/config.toml':
+      '[mcp_servers.codex]\nurl = "https://b.example/mcp"\nenv_http_headers = { X-Org = "ORG" }\nhttp_headers = { X-Plain = "yes" }\n',
+  });
+  await mine.init();
+  const header = (name: string) => ({ header: { name } });
+  const policies = mine.config().mcp.targets.map((target: { policies: unknown }) => target.policies);
+  expect(policies).toEqual([
+    { backendAuth: { key: `\${BEARER_TOKEN}` } },
+    {
+      backendAuth: { credentials: [{ key: `\${KEY_X_API_KEY}`, location: header('X-API-Key') }] },
+      requestHeaderModifier: { set: { 'X-Version': '2$$' } },
+    },
+    {
+      backendAuth: {
+        credentials: [
+          { key: `Basic \${BASIC_TOKEN}`, location: header('authorization') },
+          { key: `\${ORG}`, location: header('X-Org') },
+        ],
+      },
+    },
+    {
+      backendAuth: { credentials: [{ key: `\${ORG}`, location: header('X-Org') }] },
+      requestHeaderModifier: { set: { 'X-Plain': 'yes' } },
+    },
+  ]);
+  expect(mine.secrets()).toMatchObject({ BEARER_TOKEN: SECRET, KEY_X_API_KEY: SECRET, BASIC_TOKEN: 'abc' });
+  expect((await mine.validate()).code).toBe(0);
+});
+
 test('what cannot be imported is listed with a reason, and the rest is', async () => {
   await using mine = await laptop({
     '~/.cursor/mcp.json': {
       mcpServers: {
         off: { command: 'x', disabled: true },
-        header: { url: 'https://a.example/mcp', headers: { 'X-Api-Key': 'k' } },
-        basic: { url: 'https://a.example/mcp', headers: { Authorization: 'Basic abc' } },
+        header: { url: 'https://a.example/mcp', headers: { 'X-Api-Key': {} } },
         password: { url: 'https://u:p@a.example/mcp' },
         scheme: { url: 'ftp://a.example/mcp' },
         neither: {},
@@ -273,8 +311,7 @@ test('what cannot be imported is listed with a reason, and the rest is', async (
   const at = 'in ~/.cursor/mcp.json:';
   for (const line of [
     `off ${at} disabled there`,
-    `header ${at} it needs the header \`X-Api-Key\``,
-    `basic ${at} its \`Authorization\` header is no bearer token`,
+    `header ${at} a value of \`env\` or \`headers\` is not a text`,
     `password ${at} its URL has a user and a password`,
     `scheme ${at} invalid scheme: \`ftp\``,
     `neither ${at} it has neither a command nor a URL`,

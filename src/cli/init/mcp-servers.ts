@@ -1,6 +1,7 @@
 import { isRecord, membersOf, textIn } from '../../core/foreign.ts';
 import { type Imported, NotImported } from './imported.ts';
 import { hasReference, type PlaceholderContext, withReferences } from './placeholders.ts';
+import { headerPolicies, isOwnHeader, type TargetHeader } from './target-headers.ts';
 import { isSecretName, isSecretVariable, isToken } from './variables.ts';
 
 type Entry = Readonly<Record<string, unknown>>;
@@ -142,7 +143,7 @@ function variables(name: string, entry: Entry, context: PlaceholderContext): Rec
 /** A value of TOML may be a date. */
 function scalarText(value: unknown): string {
   if (typeof value === 'object' && !(value instanceof Date))
-    throw new NotImported('a value of `env` is not a text');
+    throw new NotImported('a value of `env` or `headers` is not a text');
   return String(value);
 }
 
@@ -187,11 +188,11 @@ function argument(
 }
 
 function remote(name: string, url: string, entry: Entry, context: PlaceholderContext): Entry {
-  const key = bearerToken(name, entry, context);
+  const policies = headerPolicies(headersOf(name, entry, context));
   const kind = isSse(url, entry) ? 'sse' : 'mcp';
   return {
     [kind]: { host: secretUrl(name, url, context) },
-    ...(key === undefined ? {} : { policies: { backendAuth: { key } } }),
+    ...(policies !== undefined && { policies }),
   };
 }
 
@@ -218,30 +219,34 @@ function secretUrl(owner: string, url: string, context: PlaceholderContext): str
   return `${withReferences(base, context)}?${pairs.join('&')}`;
 }
 
-/** The bearer token that a client sends: the only header that targets can have. */
-function bearerToken(owner: string, entry: Entry, context: PlaceholderContext): string | undefined {
+/** The headers that a client sends, with secrets as references. */
+function headersOf(owner: string, entry: Entry, context: PlaceholderContext): readonly TargetHeader[] {
+  const given = entry['headers'] ?? entry['http_headers'] ?? {};
+  if (!isRecord(given)) throw new NotImported('`headers` is not an object');
   const variable = entry['bearer_token_env_var'];
-  if (typeof variable === 'string') return withReferences(`\${${variable}}`, context);
-  const headers = entry['headers'] ?? entry['http_headers'] ?? {};
-  if (!isRecord(headers)) throw new NotImported('`headers` is not an object');
-  const others = [...Object.keys(headers), ...Object.keys(membersOf(entry['env_http_headers']))].filter(
-    (name) => !/^(?:authorization|accept|content-type|user-agent)$/i.test(name),
-  );
-  if (others.length > 0)
-    throw new NotImported(
-      `it needs the header ${others.map((name) => `\`${name}\``).join(', ')}; targets can have \`Authorization: Bearer\` alone`,
-    );
-  const [, value] = Object.entries(headers).find(([name]) => /^authorization$/i.test(name)) ?? [];
-  if (value === undefined) return undefined;
-  const [, token] = /^Bearer\s+(\S+)$/i.exec(textIn(value)) ?? [];
-  if (token === undefined) throw new NotImported('its `Authorization` header is no bearer token');
-  if (hasReference(token)) return withReferences(token, { ...context, expandsBareNames: true });
-  return context.variables.reference(
-    `${owner}_token`,
-    token,
-    owner,
-    `a header of ${owner} in ${context.source}`,
-  );
+  const variables = Object.entries(membersOf(entry['env_http_headers'])).map(([name, each]) => ({
+    name,
+    value: withReferences(`\${${textIn(each)}}`, context),
+  }));
+  const headers = Object.entries(given).map(([name, value]) => ({
+    name,
+    value: headerValue(owner, name, scalarText(value), context),
+  }));
+  const bearer =
+    typeof variable === 'string'
+      ? [{ name: 'Authorization', value: `Bearer ${withReferences(`\${${variable}}`, context)}` }]
+      : [];
+  return [...bearer, ...headers, ...variables].filter(({ name }) => !isOwnHeader(name));
+}
+
+function headerValue(owner: string, name: string, text: string, context: PlaceholderContext): string {
+  if (hasReference(text)) return withReferences(text, { ...context, expandsBareNames: true });
+  const isAuthorization = /^authorization$/i.test(name);
+  if (!isAuthorization && !isSecretName(name) && !isToken(text)) return withReferences(text, context);
+  const [, scheme = '', secret = text] = /^([\w-]{1,32}\s+)(\S.*)$/s.exec(text) ?? [];
+  const preferred = `${owner}_${isAuthorization ? 'token' : name}`;
+  const from = `a header of ${owner} in ${context.source}`;
+  return scheme + context.variables.reference(preferred, secret, owner, from);
 }
 
 function toolView(entry: Entry): Entry | undefined {

@@ -56,7 +56,7 @@ export class Inputs {
     if (fallback !== undefined && fallback !== '')
       return isSecret ? this.#ask(input, options, { value: fallback }) : literalText(fallback);
     if (flagOf(input, 'isRequired') === true) return this.#ask(input, options, {});
-    const isLikelySecret = isSecret || isSecretName(options.name);
+    const isLikelySecret = flagOf(input, 'isSecret') ?? isSecretName(options.name);
     if (options.keepsOptionalSecrets === true && isLikelySecret)
       return this.#ask(input, options, { placeholder: '' });
     return value === '' ? '' : undefined;

@@ -175,10 +175,19 @@ function chosenWay(ways: readonly Way[], owner: string, { wanted, source }: Serv
       failed.set(way, error.message);
     }
   }
-  const [[only, reason] = [], ...more] = failed;
-  if (only !== undefined && reason !== undefined && more.length === 0)
-    throw new NotImported(`${shown(only)}: ${reason}`);
-  throw new NotImported([...failed].map(([way, why]) => `${shown(way)}: ${why}`).join('; '));
+  throw new NotImported(reasonsOf(failed));
+}
+
+/** Why ways cannot be used: one reason for all that have it, such as bundles for several systems. */
+function reasonsOf(failed: ReadonlyMap<Way, string>): string {
+  const byReason = new Map<string, Way[]>();
+  for (const [way, reason] of failed) byReason.set(reason, [...(byReason.get(reason) ?? []), way]);
+  return [...byReason]
+    .map(([reason, [first, ...more]]) => {
+      const others = more.length === 0 ? '' : ` and ${more.length} more`;
+      return `${first === undefined ? '' : shown(first)}${others}: ${reason}`;
+    })
+    .join('; ');
 }
 
 function wantedWays(ways: readonly Way[], wanted: WantedWay): readonly Way[] {
@@ -196,14 +205,11 @@ function wantedWays(ways: readonly Way[], wanted: WantedWay): readonly Way[] {
 const shown = ({ kind, number, label }: Way): string => `${kind} ${number} (${label})`;
 
 function others(ways: readonly Way[], chosen: Way, failed: ReadonlyMap<Way, string>): string {
-  const rest = ways.filter((way) => way !== chosen);
-  if (rest.length === 0) return '';
-  return `; also there: ${shortList(
-    rest.map((way) => {
-      const reason = failed.get(way);
-      return reason === undefined ? shown(way) : `${shown(way)}, which cannot be used: ${reason}`;
-    }),
-  )}`;
+  const rest = ways.filter((way) => way !== chosen && !failed.has(way));
+  return [
+    ...(rest.length > 0 ? [`; also there: ${shortList(rest.map(shown))}`] : []),
+    ...(failed.size > 0 ? [`; cannot be used: ${reasonsOf(failed)}`] : []),
+  ].join('');
 }
 
 /** Items that a message names. */

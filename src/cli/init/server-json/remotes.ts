@@ -1,11 +1,10 @@
 import { stringIn } from '../../../core/foreign.ts';
 import { NotImported } from '../imported.ts';
+import { headerPolicies, isOwnHeader, type TargetHeader } from '../target-headers.ts';
 import { UNKNOWN_VALUE } from '../variables.ts';
 import { type Entry, entriesOf, flagOf, onOneLine, textOf } from './fields.ts';
 import type { Inputs } from './inputs.ts';
 
-/** Headers that the gateway sets itself. */
-const OWN_HEADERS = /^(?:accept|content-type|user-agent|mcp-.*)$/i;
 const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]{1,128}$/;
 
 /** Whether a remote has the older HTTP+SSE transport. */
@@ -27,10 +26,10 @@ export function remoteTarget(entry: Entry, owner: string, inputs: Inputs): Entry
   if (!/^(?:streamable(?:-http)?|http|sse)$/.test(type))
     throw new NotImported(`its transport is \`${onOneLine(type)}\`; expected streamable-http or sse`);
   const host = hostOf(entry, owner, inputs);
-  const key = bearerToken(entry, owner, inputs);
+  const policies = headerPolicies(headersOf(entry, owner, inputs));
   return {
     [type === 'sse' ? 'sse' : 'mcp']: { host },
-    ...(key !== undefined && { policies: { backendAuth: { key } } }),
+    ...(policies !== undefined && { policies }),
   };
 }
 
@@ -58,38 +57,25 @@ function placeholderAt(url: string, index: number): string | undefined {
   return /^[a-z]+:\/\/[^/]*:$/i.test(url.slice(0, index)) ? '443' : undefined;
 }
 
-/** The bearer token that a remote asks for: the only header that targets can have. */
-function bearerToken(entry: Entry, owner: string, inputs: Inputs): string | undefined {
-  let key: string | undefined;
-  const others: string[] = [];
-  for (const input of entriesOf(entry, 'headers')) {
+/** The headers that a remote asks for. */
+function headersOf(entry: Entry, owner: string, inputs: Inputs): readonly TargetHeader[] {
+  return entriesOf(entry, 'headers').flatMap((input): TargetHeader[] => {
     const name = textOf(input, 'name') ?? '';
     if (!HEADER_NAME.test(name)) throw new NotImported(`\`${onOneLine(name)}\` is not the name of a header`);
-    if (OWN_HEADERS.test(name)) continue;
+    if (isOwnHeader(name)) return [];
     // Authors mark a key as secret, and rarely as required.
     const isRequired = flagOf(input, 'isRequired') ?? flagOf(input, 'isSecret') ?? false;
+    const isAuthorization = /^authorization$/i.test(name);
     const isWhole = textOf(input, 'value') === undefined;
-    if (!/^authorization$/i.test(name)) {
-      if (isRequired || !isWhole) others.push(name);
-      else inputs.unset.push(name);
-      continue;
-    }
     const value = inputs.valueOf(
       { ...input, isRequired },
       {
-        ...{ name: `${owner}_token`, place: 'headers' },
-        ...(isWhole && { form: 'the token alone, without `Bearer`' }),
+        ...{ name: `${owner}_${isAuthorization ? 'token' : name}`, place: 'headers' },
+        ...(isAuthorization && isWhole && { form: 'the token alone, without `Bearer`' }),
       },
     );
     if (value === undefined) inputs.unset.push(name);
-    if (value === undefined) continue;
-    const [, token] = /^Bearer\s+(\S+)$/i.exec(value) ?? [];
-    key = token ?? (isWhole ? value : undefined);
-    if (key === undefined) throw new NotImported('its `Authorization` header is no bearer token');
-  }
-  if (others.length > 0)
-    throw new NotImported(
-      `it needs the header ${others.map((name) => `\`${name}\``).join(', ')}; targets can have \`Authorization: Bearer\` alone`,
-    );
-  return key;
+    if (value === undefined) return [];
+    return [{ name, value: isAuthorization && isWhole ? `Bearer ${value}` : value }];
+  });
 }
