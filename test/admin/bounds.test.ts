@@ -31,8 +31,11 @@ const COUNTED = [
   'localRateLimit.keys',
   'mcp.children',
   'mcp.endedSessions',
+  'mcp.keptResultBytes',
   'mcp.keptStarts',
   'mcp.session.inFlight',
+  'mcp.session.keptResultBytes',
+  'mcp.session.keptResults',
   'mcp.session.queuedMessages',
   'mcp.session.unanswered',
   'mcp.sessions',
@@ -81,7 +84,7 @@ test('/memory lists every bounded buffer, and the use of those that outlive a re
     name: 'tools',
     matches: [{ path: { pathPrefix: '/mcp' } }],
     policies: { ...signIn(idp.issuer), localRateLimit: [{ maxTokens: 99, fillInterval: '1h' }] },
-    backends: [{ mcp: { targets: [chaos('one')] } }],
+    backends: [{ mcp: { targets: [{ ...chaos('one'), tools: { maxResultTokens: 1000 } }] } }],
   };
   const asking = { policies: { ...askPolicy(`127.0.0.1:${port}`), directResponse: {} } };
   const model = {

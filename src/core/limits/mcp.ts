@@ -93,6 +93,13 @@ export const MCP_LIMITS = {
   listPageTimeout: 60 * SECOND,
   /** Longest tool name that LLM providers accept (OpenAI, Anthropic); a longer name only causes a warning. */
   llmToolName: 64,
+  /**
+   * Rests of results that were cut (`maxResultTokens`) per session, their bytes, and those of all sessions; beyond that, the oldest
+   * is dropped. A model reads on in the result that it was just given, so a session needs few. One result is at most a message.
+   */
+  keptResults: 32,
+  keptResultBytes: 8 * MIB,
+  allKeptResultBytes: 128 * MIB,
   /** Requests in flight per session; further requests are answered with a JSON-RPC error. */
   inFlightPerSession: 256,
   /**

@@ -45,10 +45,11 @@ export const mcp = defineBackend({
   // Whatever its servers may do, with the files and credentials that they have.
   exposes: () => 'use the MCP servers of this route',
   open(config, context, name) {
+    const isStateless = config.statefulMode === 'stateless';
     const pinsOf = compileToolPinning(config.toolPinning, context.at('toolPinning'));
     const targets = config.targets.map((each, index): Target => {
       const at = context.at('targets', index);
-      const target = compileTarget(config.statefulMode === 'stateless' ? withSharedProcess(each) : each, at);
+      const target = compileTarget(isStateless ? withSharedProcess(each) : each, at);
       const tools = compileToolView(each.tools, at.at('tools'));
       return Object.assign(target, { tools, pins: pinsOf(target) });
     });
@@ -56,24 +57,30 @@ export const mcp = defineBackend({
     const prefixed = hasPrefixes(config);
     if (prefixed) warnAboutPrefixes(config, context);
     const bundles = compileBundles(config.bundles, { targets, prefixed }, context.at('bundles'));
+    const limitsResults = targets.some(({ tools }) => tools?.maxResultTokens !== undefined);
+    const mcpProcess = mcpProcessOf(context.settings);
+    if (limitsResults && isStateless) warnAboutRests(config, context);
     const sessions = new SessionStore(
       {
         backend: name,
         targets,
         prefixed,
         failClosed: config.failureMode === 'failClosed',
-        isStateless: config.statefulMode === 'stateless',
+        isStateless,
         toolSearch: config.toolSearch && new ToolSearch(config.toolSearch),
+        limitsResults,
+        results: limitsResults && !isStateless ? mcpProcess.results : undefined,
         log: context.log,
         limits: context.settings.limits,
       },
-      mcpProcessOf(context.settings),
+      mcpProcess,
       sharedStore.get(context.settings),
     );
     warnAboutOwnKey(config, targets, context);
     const placed = placementOf(config, name);
     context.inspection.addBackend(context.path, () => sessions.state());
     context.inspection.bounds.push(...boundsOf(sessions, context));
+    if (limitsResults) context.inspection.bounds.push(...resultBoundsOf(sessions, context));
     const backend: Backend = {
       handle(ctx) {
         if (config.dnsRebindingProtection !== false)
@@ -156,6 +163,20 @@ function boundsOf(sessions: SessionStore, { path, settings }: CompileContext): B
   ];
 }
 
+/** The same for results that are kept. */
+function resultBoundsOf(sessions: SessionStore, { path, settings }: CompileContext): Bound[] {
+  const at = path.join('.');
+  const { results } = mcpProcessOf(settings);
+  const { keptResults, keptResultBytes } = settings.limits;
+  const fullest = (figure: 'count' | 'bytes'): number =>
+    sessions.fullest((session) => session.keptResults?.[figure] ?? 0);
+  return [
+    { name: 'mcp.session.keptResults', at, max: keptResults, used: () => fullest('count') },
+    { name: 'mcp.session.keptResultBytes', at, max: keptResultBytes, used: () => fullest('bytes') },
+    { name: 'mcp.keptResultBytes', at, max: results.maxBytes, used: () => results.bytes },
+  ];
+}
+
 /** Servers whose URL says `http:` keep it, and so does one that has its own settings. */
 function withTls(config: McpBackendConfig, backendTLS: unknown): McpBackendConfig {
   const found = backendTlsSchema.safeParse(backendTLS);
@@ -177,6 +198,19 @@ function withSharedProcess(target: McpBackendConfig['targets'][number]): typeof 
     ...target,
     stdio: { ...stdio, shared: true, idleTimeout: stdio.idleTimeout ?? LIMITS.statelessIdle },
   };
+}
+
+/** Without sessions, nothing keeps what is cut off. */
+function warnAboutRests({ targets }: McpBackendConfig, context: CompileContext): void {
+  for (const [index, { tools }] of targets.entries())
+    if (tools?.maxResultTokens !== undefined)
+      context.at('targets', index, 'tools', 'maxResultTokens').report({
+        code: 'AGW0303',
+        atKey: true,
+        message: 'with `statefulMode: stateless`, the rest of a result over `maxResultTokens` is lost',
+        label: 'clients get no sessions, which would keep it for them',
+        help: 'remove `statefulMode: stateless`, or let tools return less',
+      });
 }
 
 /** Without a key of their own, replicas cannot read each other's session ids. */

@@ -1,6 +1,7 @@
 import type { RuntimeSettings } from '../kernel/compile-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { ChildSlots } from './child-slots.ts';
+import type { ResultPool } from './result-limits/kept-results.ts';
 
 /** State that all MCP backends of the process share, across reloads. */
 export interface McpProcess {
@@ -14,6 +15,8 @@ export interface McpProcess {
   readonly maxSessions: number;
   /** Limits child processes of all stdio targets. */
   readonly children: ChildSlots;
+  /** Bounds what all sessions keep of results. */
+  readonly results: ResultPool;
   /** Number of this worker, from 1, if there are several. */
   readonly worker: number | undefined;
   /** The share of this worker in a number of things that all workers have together. */

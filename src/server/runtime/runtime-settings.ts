@@ -13,6 +13,7 @@ import { OWN_STATE, type SharedState } from '../kernel/shared-state.ts';
 import { CountedBatches, countedBatches } from '../llm/batches/counted-batches.ts';
 import { ChildSlots } from '../mcp/child-slots.ts';
 import { setMcpProcess } from '../mcp/process.ts';
+import { ResultPool } from '../mcp/result-limits/kept-results.ts';
 import type { Metrics } from '../observe/metrics/metrics.ts';
 
 /** What the workers of a gateway share. */
@@ -114,6 +115,7 @@ export function runtimeSettings(
     sessionIdle: config.mcp.sessionTtl,
     maxSessions: Math.max(1, share(config.mcp.maxSessions)),
     children: new ChildSlots(Math.max(1, share(config.mcp.maxChildren)), allLimits),
+    results: new ResultPool(share(allLimits.allKeptResultBytes), secret),
     worker: sharing?.index,
     share,
   });

@@ -129,6 +129,21 @@ export function withText(object: string, key: string, value: string | undefined)
   return change === undefined ? object : edit(object, [change]);
 }
 
+/** Removes members of the object at a path of keys. */
+export function withoutMembers(
+  text: string,
+  path: readonly string[],
+  isRemoved: (key: string) => boolean,
+): string {
+  const object = valueAt(text, path);
+  if (object === undefined || text.charCodeAt(object.start) !== OPEN_OBJECT) return text;
+  const all = members(text, object.start);
+  const kept = all.filter(([key]) => !isRemoved(key));
+  if (kept.length === all.length) return text;
+  const texts = kept.map(([key, { start, end }]) => `${JSON.stringify(key)}:${text.slice(start, end)}`);
+  return edit(text, [{ ...object, text: `{${texts.join(',')}}` }]);
+}
+
 /** Whether an unvalidated text nests deeper than `depth` or has more than `keys` colons outside strings. */
 export function exceedsStructure(text: string, depth: number, keys: number): boolean {
   return isOver(structureOf(text, depth, keys), depth, keys);

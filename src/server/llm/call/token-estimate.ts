@@ -1,5 +1,6 @@
 import { textReply } from '../../kernel/request/error-response.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
+import { tokensOf } from '../../kernel/token-estimate.ts';
 import { clientFormatOf, formatOf } from '../formats/index.ts';
 import { promptFields } from '../formats/text-fields.ts';
 import type { LlmCall } from '../llm-call.ts';
@@ -8,8 +9,6 @@ import type { CallBody } from '../request/call-body.ts';
 import { countMedia, textBytes } from '../texts.ts';
 import type { Usage } from '../usage.ts';
 
-/** Four bytes of text are roughly one token in all languages that common tokenizers were made for. */
-const BYTES_PER_TOKEN = 4;
 /** Tokens of an image of medium size, at providers that publish it. */
 const MEDIA_TOKENS = 1_000;
 
@@ -17,7 +16,7 @@ const MEDIA_TOKENS = 1_000;
 export function estimateUsage({ request, hasNoText, outputBytes = 0 }: LlmCall): Usage {
   return {
     input: estimateInput(request),
-    output: hasNoText ? 0 : Math.ceil(outputBytes / BYTES_PER_TOKEN),
+    output: hasNoText ? 0 : tokensOf(outputBytes),
   };
 }
 
@@ -35,7 +34,7 @@ export function estimateInput(request: LlmCall['request']): number {
     media += countMedia(part);
   }
   const { prompt, input } = request;
-  return Math.ceil(bytes / BYTES_PER_TOKEN) + media * MEDIA_TOKENS + countNumbers(prompt ?? input);
+  return tokensOf(bytes) + media * MEDIA_TOKENS + countNumbers(prompt ?? input);
 }
 
 /** Counts the tokens of a prompt given as token numbers, in one or several lists. */

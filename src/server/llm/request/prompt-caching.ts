@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { elementsOf, membersOf } from '../../../core/foreign.ts';
+import { BYTES_PER_TOKEN } from '../../kernel/token-estimate.ts';
 import { type ProviderFormatKey, providerFormatOf } from '../formats/index.ts';
 import { textBytes } from '../texts.ts';
 import type { CallBody } from './call-body.ts';
@@ -34,9 +35,6 @@ export type PromptCaching = z.output<typeof promptCachingSchema>;
 
 /** Marks of one request, of the client and of the gateway: more are an error (Anthropic, Bedrock: "Prompt caching"). */
 const MAX_MARKS = 4;
-
-/** Roughly, in all languages that common tokenizers were made for. */
-const BYTES_PER_TOKEN = 4;
 
 /** Marks a request, as it is sent, at the end of what is the same in the next request. */
 export function markCached(

@@ -17,6 +17,7 @@ import { errorMessage, RPC, RpcError } from '../protocol/protocol.ts';
 import type { ItemAccess, McpFields, MessageGuards, ShownBundle } from '../request-fields.ts';
 import type { Session } from '../session/session.ts';
 import { UpstreamSessionLost } from '../targets/http/session-loss.ts';
+import { limitedResult } from './limited-result.ts';
 
 /** One request of a client that is handled by a session. */
 export interface ClientCall {
@@ -199,7 +200,9 @@ class ForwardedCall implements CallHandler {
     const { target } = this.#connection;
     observer?.callEnded(traceName(target), this.#since, statusOf(target), 'mcp', problem);
     const { session, stream } = this.#call;
-    session.requests.end(stream, rewrite === undefined ? text : rewrite(text, response));
+    const own = rewrite === undefined ? text : rewrite(text, response);
+    const { limitsResults } = session.options;
+    session.requests.end(stream, limitsResults ? limitedResult(this.#call, target, this.#message, own) : own);
   }
 
   streaming(): void {

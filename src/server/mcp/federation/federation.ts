@@ -20,6 +20,7 @@ import {
   outwardUris,
   unknownItem,
 } from '../names/names.ts';
+import { UNANNOUNCED } from '../protocol/initialize-result.ts';
 import { parseMessage, type RpcMessage } from '../protocol/message.ts';
 import { MODERN_REQUESTS, RPC, RpcError, resultMessage, SESSION_REQUESTS } from '../protocol/protocol.ts';
 import type { McpFields, MessageGuards } from '../request-fields.ts';
@@ -29,6 +30,7 @@ import type { ClientCall, Rewrite } from './call.ts';
 import { answerFailure, endList, forward, recordArguments } from './call.ts';
 import { filterList, inBundle, type Listing, listAll, listResult, listTasks, renamedItem } from './lists.ts';
 import { checkPin, needsPin } from './pinned-call.ts';
+import { readResult } from './read-result.ts';
 import { runWithSearch } from './tool-search.ts';
 
 /** Runs one request of a client on the targets of its session. The stream always gets a response. */
@@ -48,10 +50,14 @@ function run(call: ClientCall): Promise<void> | undefined {
   recordItem(call);
   rejectUnknownMethod(call);
   const item = namedItem(message.method, message.params);
-  const [only] = session.connections;
-  if (!session.isFederated && only !== undefined) return runOnSingle(call, only, item);
-  if (message.method === 'tasks/list') return listTasks(call);
+  const { keptResults } = session;
+  if (keptResults !== undefined && item !== undefined && readResult(call, item, keptResults))
+    return undefined;
   const list = LIST_METHODS[message.method];
+  const [only] = session.connections;
+  if (!session.isFederated && only !== undefined && (keptResults === undefined || hasList(only, list)))
+    return runOnSingle(call, only, item);
+  if (message.method === 'tasks/list') return listTasks(call);
   if (list !== undefined) return runList(call, list);
   if (item !== undefined) return runOnOwner(call, item);
   if (message.method === 'logging/setLevel') return runOnEach(call, 'logging');
@@ -79,6 +85,13 @@ function recordItem({ message: { method, params }, log }: ClientCall): void {
   if (kind !== undefined) log.resourceType = kind === 'template' ? 'templates' : kind;
   const name = item && nameAt(params, item.namePath);
   if (kind !== undefined && name !== undefined) recordName(log, kind, name);
+}
+
+/** Whether a target has a list of resources, if that is asked for: the gateway announces them also if only it has some. */
+function hasList({ capabilities }: Connection, list: ListMethod | undefined): boolean {
+  if (list?.kind !== 'resource' && list?.kind !== 'template') return true;
+  const announced = capabilities?.['resources'];
+  return capabilities === undefined || (announced !== undefined && announced !== UNANNOUNCED);
 }
 
 /** Runs a request on a single target without prefix. Unknown methods are forwarded too. */

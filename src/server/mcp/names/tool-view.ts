@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import { withText } from '../../kernel/json/json-text.ts';
+import { withoutMembers, withText } from '../../kernel/json/json-text.ts';
 import { namePattern } from './name-pattern.ts';
+import { maxResultTokensSchema, type ResultLimit, resultLimit } from './result-limits.ts';
 import { UnmatchedNames } from './unmatched-names.ts';
 
 /** "Tool Names" of MCP 2025-11-25: 1 to 128 of these characters. */
@@ -35,6 +36,7 @@ export const toolViewSchema = z.lazy(() =>
         .record(z.string().min(1), z.string())
         .default({})
         .describe('Texts that replace the descriptions of tools, by the name that the target uses.'),
+      maxResultTokens: maxResultTokensSchema.optional(),
     })
     .describe(
       'Tools of this target that clients see, and how. A tool that is left out fails like an unknown one. Rules, logs and metrics use the name that the target uses.',
@@ -52,20 +54,24 @@ export class ToolView {
   readonly #shown: ReadonlyMap<string, string>;
   readonly #own: ReadonlyMap<string, string>;
   readonly #descriptions: ReadonlyMap<string, string>;
+  /** Set if results of tools have a limit (`maxResultTokens`). */
+  readonly maxResultTokens: ResultLimit | undefined;
   readonly unmatched: UnmatchedNames;
 
-  constructor({ include, exclude, rename, descriptions }: ToolViewConfig) {
+  constructor({ include, exclude, rename, descriptions, maxResultTokens }: ToolViewConfig) {
     const included = namePattern(include ?? ['*']);
     const excluded = namePattern(exclude);
     this.#isIncluded = (name) => included(name) && !excluded(name);
     this.#shown = new Map(Object.entries(rename));
     this.#own = new Map([...this.#shown].map(([own, shown]) => [shown, own]));
     this.#descriptions = new Map(Object.entries(descriptions));
+    this.maxResultTokens = maxResultTokens === undefined ? undefined : resultLimit(maxResultTokens);
     this.unmatched = new UnmatchedNames({
       include: include ?? [],
       exclude,
       rename: Object.keys(rename),
       descriptions: Object.keys(descriptions),
+      maxResultTokens: typeof maxResultTokens === 'object' ? Object.keys(maxResultTokens) : [],
     });
   }
 
@@ -91,10 +97,16 @@ export class ToolView {
     return this.shown(own) === shown ? own : undefined;
   }
 
-  /** Changes name and description in the definition of a tool, given as JSON text. All other members stay as sent. */
+  /**
+   * Changes name and description in the definition of a tool, given as JSON text, and removes the output schema of one whose results
+   * are limited: clients refuse results without the structured content that it promises. All other members stay as sent.
+   */
   edit(definition: string, own: string): string {
     const renamed = withText(definition, 'name', this.#shown.get(own));
-    return withText(renamed, 'description', this.#descriptions.get(own));
+    const edited = withText(renamed, 'description', this.#descriptions.get(own));
+    return this.maxResultTokens?.(own) === undefined
+      ? edited
+      : withoutMembers(edited, [], (key) => key === 'outputSchema');
   }
 }
 
@@ -106,9 +118,11 @@ export function compileToolView(
   if (config === undefined) return undefined;
   const view = new ToolView(config);
   reportCollisions(config, context);
-  for (const key of ['rename', 'descriptions'] as const)
-    for (const own of Object.keys(config[key])) {
+  for (const key of ['rename', 'descriptions', 'maxResultTokens'] as const) {
+    const names = config[key];
+    for (const own of typeof names === 'object' ? Object.keys(names) : []) {
       if (own.includes('*')) {
+        if (key === 'maxResultTokens') continue;
         context.at(key, own).report({
           code: 'AGW0104',
           atKey: true,
@@ -128,6 +142,7 @@ export function compileToolView(
         help: 'remove this entry, or include the tool',
       });
     }
+  }
   return view;
 }
 

@@ -1,4 +1,4 @@
-import { type Edit, edit, insertion, members, valueAt } from '../../kernel/json/json-text.ts';
+import { type Edit, edit, insertion, valueAt, withoutMembers } from '../../kernel/json/json-text.ts';
 import { META } from './protocol.ts';
 
 // Members of `params._meta` that revision 2026-07-28 defines, in the JSON text of a message.
@@ -7,19 +7,11 @@ const ENVELOPE: ReadonlySet<string> = new Set(Object.values(META));
 
 /** Removes the members that revision 2026-07-28 defines, for a peer of an older one. */
 export const withoutEnvelope = (text: string): string =>
-  without(text, ['params', '_meta'], (key) => ENVELOPE.has(key));
+  withoutMembers(text, ['params', '_meta'], (key) => ENVELOPE.has(key));
 
 /** Removes `params.task`, which requests a task at a server of 2025-11-25 and has no meaning in 2026-07-28. */
-export const withoutTask = (text: string): string => without(text, ['params'], (key) => key === 'task');
-
-function without(text: string, path: readonly string[], isRemoved: (key: string) => boolean): string {
-  const object = valueAt(text, path);
-  if (object === undefined || text[object.start] !== '{') return text;
-  const kept = members(text, object.start)
-    .filter(([key]) => !isRemoved(key))
-    .map(([key, { start, end }]) => `${JSON.stringify(key)}:${text.slice(start, end)}`);
-  return edit(text, [{ ...object, text: `{${kept.join(',')}}` }]);
-}
+export const withoutTask = (text: string): string =>
+  withoutMembers(text, ['params'], (key) => key === 'task');
 
 /** Adds members, as JSON text without braces, to `_meta`. */
 export function withMeta(text: string, added: string): string {

@@ -113,6 +113,9 @@ export class Callers {
     session.onClosed = () => this.#remove(key, session);
     this.#home.adopt(session);
     const known = this.#sessions.get(key) ?? new Set();
+    // The rest of a result may be read in another session than that of the call.
+    const [other] = known;
+    session.keptResults = other?.keptResults?.shared() ?? session.keptResults;
     known.add(session);
     this.#sessions.set(key, known);
     return session;

@@ -16,6 +16,7 @@ import {
   resultMessage,
   SESSION_REVISIONS,
 } from '../protocol/protocol.ts';
+import { announcingResources, withResources } from '../result-limits/announced.ts';
 import type { Session } from './session.ts';
 
 /**
@@ -154,7 +155,10 @@ export async function initializeResponse(
     const idSpan = valueAt(message.text, ['id']);
     const text =
       idSpan === undefined ? message.text : edit(message.text, [{ ...idSpan, text: request.id ?? 'null' }]);
-    return { text, version: result.protocolVersion };
+    return {
+      text: session.keptResults === undefined ? text : announcingResources(text),
+      version: result.protocolVersion,
+    };
   }
   const results = await Promise.all(
     ready.map(async (connection) => ({ connection, ...(await connection.ready(NO_HEADERS)) })),
@@ -163,12 +167,13 @@ export async function initializeResponse(
     textIn(request.params['protocolVersion']),
     ...results.map(({ result }) => result.protocolVersion),
   ]);
+  const capabilities = mergedCapabilities(
+    results.map(({ result }) => result),
+    ready.length < session.connections.length,
+  );
   const merged = {
     protocolVersion: version,
-    capabilities: mergedCapabilities(
-      results.map(({ result }) => result),
-      ready.length < session.connections.length,
-    ),
+    capabilities: session.keptResults === undefined ? capabilities : withResources(capabilities),
     serverInfo: { name: 'agctl', version: VERSION },
     instructions: instructions(results, session.options.prefixed),
   };

@@ -12,6 +12,7 @@ import { outwardMessage, outwardName } from '../names/names.ts';
 import { type Capabilities, refusal } from '../protocol/client-capabilities.ts';
 import { canonicalId, parseMessage, type RpcMessage, TARGET_BOUNDS } from '../protocol/message.ts';
 import type { MessageGuards } from '../request-fields.ts';
+import { KeptResults, type ResultPool } from '../result-limits/kept-results.ts';
 import type { ToolSearch } from '../tool-search/tool-search.ts';
 import { NameIndex } from './name-index.ts';
 import { ResumableStreams } from './resumable-streams.ts';
@@ -34,6 +35,10 @@ export interface SessionOptions {
   readonly isStateless: boolean;
   /** Set if clients search for tools. */
   readonly toolSearch?: ToolSearch | undefined;
+  /** Whether results of tools have a limit (`maxResultTokens`). */
+  readonly limitsResults: boolean;
+  /** Set if sessions keep the rest of results over their limit. */
+  readonly results?: ResultPool | undefined;
   readonly log: Log;
   readonly limits: Limits;
 }
@@ -80,6 +85,8 @@ export class Session {
   /** When the client sent `notifications/initialized`. Clients that open a GET stream do so after that. */
   #initializedAt: number | undefined;
   readonly requests: ServerRequests;
+  /** Set if its client can read the rest of results over their limit. */
+  keptResults: KeptResults | undefined;
 
   /** The client's `initialize` parameters as JSON text; empty while they are not known. */
   initializeParams = '';
@@ -105,6 +112,7 @@ export class Session {
         ),
     );
     this.requests = new ServerRequests({ isFederated: this.isFederated, log: options.log });
+    this.keptResults = options.results && new KeptResults(options.results, options.limits);
   }
 
   /** Whether messages are routed by names and ids. A single target without prefix receives all messages unchanged. */
@@ -285,6 +293,7 @@ export class Session {
     this.#stream.close();
     this.requests.close();
     this.resumable.close();
+    this.keptResults?.release();
     await Promise.all(this.connections.map((connection) => connection.close()));
   }
 

@@ -3,6 +3,7 @@ import { edit, valueAt } from '../../../kernel/json/json-text.ts';
 import { publicProblem } from '../../connection/target-failure.ts';
 import { answerError, forward } from '../../federation/call.ts';
 import { META, RPC, RpcError, resultMessage, SUPPORTED_REVISIONS } from '../../protocol/protocol.ts';
+import { announcingResources, withResources } from '../../result-limits/announced.ts';
 import { instructions, mergedCapabilities, withInstructions } from '../../session/initialize.ts';
 import type { ModernCall } from './modern-call.ts';
 
@@ -17,9 +18,11 @@ export async function discover(call: ModernCall): Promise<void> {
     await forward(call, only, message, (received) => {
       const text = withInstructions(received, call.bundle?.instructions);
       const versions = valueAt(text, ['result', 'supportedVersions']);
-      return versions === undefined
-        ? text
-        : edit(text, [{ ...versions, text: JSON.stringify(SUPPORTED_REVISIONS) }]);
+      const own =
+        versions === undefined
+          ? text
+          : edit(text, [{ ...versions, text: JSON.stringify(SUPPORTED_REVISIONS) }]);
+      return session.keptResults === undefined ? own : announcingResources(own);
     });
     return;
   }
@@ -45,7 +48,7 @@ export async function discover(call: ModernCall): Promise<void> {
     const result = {
       resultType: 'complete',
       supportedVersions: SUPPORTED_REVISIONS,
-      capabilities,
+      capabilities: session.keptResults === undefined ? capabilities : withResources(capabilities),
       ...(text !== undefined && { instructions: text }),
       // Rules and targets may change, and the result depends on the caller.
       ttlMs: 0,
