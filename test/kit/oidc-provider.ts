@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { createRemoteJWKSet } from 'jose/jwks/remote';
+import { jwtVerify } from 'jose/jwt/verify';
 import type { Provider } from 'oidc-provider';
 import { AUDIENCE } from './idp.ts';
 import { signingKey } from './tokens.ts';
@@ -19,6 +21,8 @@ export interface OidcProviderOptions {
   readonly idTokenLifetime?: number;
   /** Whether the client `mcp-client` exists and gets tokens for `alice` with a password, as Keycloak allows for tests. */
   readonly hasPasswords?: boolean;
+  /** Whether the client `gateway` exchanges tokens for those of other audiences (RFC 8693). Needs `hasPasswords`. */
+  readonly exchangesTokens?: boolean;
 }
 
 const MOUNT = '/realms/main';
@@ -36,6 +40,7 @@ export async function startOidcProvider({
   sendsIss = true,
   idTokenLifetime = 600,
   hasPasswords = false,
+  exchangesTokens = false,
 }: OidcProviderOptions = {}): Promise<OidcProvider> {
   const asked: string[] = [];
   const server = createServer();
@@ -43,9 +48,15 @@ export async function startOidcProvider({
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}${MOUNT}`;
   const provider = await quietly(async () => {
     const { Provider } = await import('oidc-provider');
-    return new Provider(issuer, { ...configuration(idTokenLifetime), ...(hasPasswords && PASSWORD_CLIENT) });
+    const { clients, ...own } = PASSWORD_CLIENT;
+    const known = exchangesTokens ? [...clients, EXCHANGING_CLIENT] : clients;
+    return new Provider(issuer, {
+      ...configuration(idTokenLifetime),
+      ...(hasPasswords && { ...own, clients: known }),
+    });
   });
   if (hasPasswords) grantToPasswords(provider);
+  if (exchangesTokens) grantToExchanges(provider, issuer);
   const callback = provider.callback();
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const { pathname } = new URL(request.url ?? '/', issuer);
@@ -125,6 +136,19 @@ function configuration(idTokenLifetime: number): object {
   };
 }
 
+const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
+
+/** The client that may exchange tokens, as `clientAuth` names it. */
+export const GATEWAY = { clientId: 'gateway', clientSecret: 'secret-of-the-gateway' };
+
+const EXCHANGING_CLIENT = {
+  client_id: GATEWAY.clientId,
+  client_secret: GATEWAY.clientSecret,
+  grant_types: [EXCHANGE],
+  redirect_uris: [],
+  response_types: [],
+};
+
 const PASSWORD_CLIENT = {
   clients: [
     {
@@ -158,6 +182,39 @@ function grantToPasswords(provider: Provider): void {
       ctx.body = { access_token: await token.save(), expires_in: token.expiration, token_type: 'Bearer' };
     },
     ['username', 'password'],
+  );
+}
+
+/** Exchanges a token of the realm's audience for one of the audience that is asked for. */
+function grantToExchanges(provider: Provider, issuer: string): void {
+  const keys = createRemoteJWKSet(new URL(`${issuer}/protocol/openid-connect/certs`));
+  provider.registerGrantType(
+    EXCHANGE,
+    async (ctx) => {
+      const { client, params } = ctx.oidc;
+      const subject = String(params?.['subject_token']);
+      const { payload } = await jwtVerify(subject, keys, { issuer, audience: AUDIENCE });
+      const token = new provider.AccessToken({
+        client,
+        accountId: payload.sub ?? '',
+        gty: 'exchange',
+        scope: SCOPES,
+      });
+      const audience = String(params?.['audience']);
+      token.resourceServer = new provider.ResourceServer(audience, {
+        scope: SCOPES,
+        audience,
+        accessTokenFormat: 'jwt',
+        jwt: { sign: { alg: 'ES256' } },
+      });
+      ctx.body = {
+        access_token: await token.save(),
+        issued_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+        expires_in: token.expiration,
+        token_type: 'Bearer',
+      };
+    },
+    ['subject_token', 'subject_token_type', 'audience'],
   );
 }
 

@@ -22,8 +22,8 @@ export interface ListedTool {
 }
 
 /**
- * Connects to a target as a client without capabilities, returns its tools, and closes the target. Rejects with the error that
- * clients and the log would get.
+ * Connects to a target as a client without capabilities, returns its tools, and closes the target. It has no credentials
+ * that are computed from requests of clients. Rejects with the error that clients and the log would get.
  */
 export async function toolsOf(target: Target, log: Log): Promise<readonly ListedTool[]> {
   const open = initializing(JSON.stringify(CLIENT), log);

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { CompileContext } from '../../kernel/compile-context.ts';
+import type { AwsScope } from '../../kernel/upstreams.ts';
 import type { SignRequest } from '../../transport/host-backend.ts';
 import { type AwsSigner, awsSigner } from './aws-signature.ts';
 import { requireInstalled } from './cloud-package.ts';
@@ -99,6 +100,14 @@ export function reportMissingRegion(config: AwsConfig, context: CompileContext):
       help: 'set `region`, or the environment variable AWS_REGION, to a region such as `us-east-1`',
     });
 }
+
+/** What the host name of a service says, with or without a port: `bedrock-agentcore.us-east-1.amazonaws.com`. */
+export function awsScopeOf(host: string): AwsScope | undefined {
+  const [, service, region] = HOST_OF_SERVICE.exec(host) ?? [];
+  return service === undefined || region === undefined ? undefined : { service, region };
+}
+
+const HOST_OF_SERVICE = /(?:^|\.)([a-z0-9-]+)\.([a-z]{2}(?:-[a-z]+)+-\d)\.amazonaws\.com(?:\.cn)?(?::\d+)?$/i;
 
 /** Compiles the signature; undefined if something is missing, which is reported. The region may be that of the request. */
 export function awsAuth(config: AwsConfig, context: CompileContext): SignRequest | undefined {

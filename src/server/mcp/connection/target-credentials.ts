@@ -1,13 +1,13 @@
 import { REDACTED } from '../../../core/credentials.ts';
 import { AppError, messageOf } from '../../../core/errors.ts';
 import type { BackendCredential } from '../../credentials/backend-auth.ts';
+import { awsScopeOf } from '../../credentials/cloud/aws.ts';
 import { type OwnRequest, placeInOwn } from '../../credentials/placement.ts';
 import type { CallerToken } from '../../credentials/subject-token.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { RequestObserver } from '../../kernel/observer.ts';
 import { FieldNames, HeaderList, withoutFields } from '../../kernel/request/header-list.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
-import type { AwsScope } from '../../kernel/upstreams.ts';
 import type { SignRequest } from '../../transport/host-backend.ts';
 import type { Upstream } from '../../transport/upstream/upstream.ts';
 import type { UpstreamRequest } from '../../transport/upstream/upstream-request.ts';
@@ -109,16 +109,8 @@ class SentCredential implements CallerCredential {
 
 const signing = (sign: SignRequest): Step => ({
   keys: [],
-  add: (draft) => sign({ ...draft, aws: awsScope(draft.authority) }),
+  add: (draft) => sign({ ...draft, aws: awsScopeOf(draft.authority) }),
 });
-
-/** What the host name of a service of AWS says, such as `bedrock-agentcore.us-east-1.amazonaws.com`. */
-function awsScope(authority: string): AwsScope | undefined {
-  const [, service, region] =
-    /(?:^|\.)([a-z0-9-]+)\.([a-z]{2}(?:-[a-z]+)+-\d)\.amazonaws\.com(?:\.cn)?(?::\d+)?$/.exec(authority) ??
-    [];
-  return service === undefined || region === undefined ? undefined : { service, region };
-}
 
 /** Headers that the server gets from the gateway alone: where credentials are, and where those of the client were read. */
 function replacedHeaders(credentials: readonly BackendCredential[]): FieldNames {

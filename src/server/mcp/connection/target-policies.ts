@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { mapping } from '../../../core/schema/mapping.ts';
 import { backendAuthSchema, compileBackendAuth } from '../../credentials/backend-auth.ts';
-import { reportMissingRegion } from '../../credentials/cloud/aws.ts';
+import { awsScopeOf, reportMissingRegion } from '../../credentials/cloud/aws.ts';
 import { tryEvaluate } from '../../expressions/cel/expression.ts';
 import {
   computedHeadersSchema,
@@ -73,7 +73,8 @@ type Config = z.output<typeof targetPoliciesSchema>;
 export function compileTargetPolicies(config: Config, host: string, context: CompileContext): TargetPolicies {
   const { backendTLS, backendAuth } = config;
   const at = context.at('backendAuth');
-  if (backendAuth?.aws !== undefined && !/\.amazonaws\.com(?:\.cn)?\b/i.test(host))
+  const [name = ''] = host.replace(/^https?:\/\//i, '').split('/');
+  if (backendAuth?.aws !== undefined && awsScopeOf(name) === undefined)
     reportMissingRegion(backendAuth.aws, at.at('aws'));
   const credentials = targetCredentials(
     backendAuth && compileBackendAuth(backendAuth, at),
