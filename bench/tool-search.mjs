@@ -38,7 +38,7 @@ const tools = Array.from({ length: Number(values.tools) }, (_, at) => {
     description: `${verb}s a ${noun}. ${several(120, [...FILLER, ...NOUNS, ...VERBS])}.`,
     inputSchema: { type: 'object', properties: Object.fromEntries(parameters) },
   };
-  return { name, text: JSON.stringify(tool) };
+  return { words: name, text: JSON.stringify(tool) };
 });
 
 const before = performance.now();

@@ -145,6 +145,7 @@ function answerTool(call: ClientCall, name: string, texts: readonly string[], is
 
 /** A tool of a target: `name` and `text` are the client's. */
 interface FoundTool extends SearchableTool {
+  readonly name: string;
   readonly target: string;
   /** The target's name of it. */
   readonly own: string;
@@ -206,12 +207,10 @@ async function listCatalog(call: ClientCall): Promise<Catalog> {
 
 function prefixed({ connection, items }: TargetItems): FoundTool[] {
   const target = connection.target.name;
-  return items.map(({ text, name, own }) => ({
-    target,
-    own,
-    name: outwardName('tool', target, name),
-    text: renamedItem(text, TOOL_LIST, target),
-  }));
+  return items.map(({ text, name: ownName, own }) => {
+    const name = outwardName('tool', target, ownName);
+    return { target, own, name, words: name, text: renamedItem(text, TOOL_LIST, target) };
+  });
 }
 
 /** Without prefixes, calls of a name that several targets offer would be ambiguous. */
@@ -219,9 +218,10 @@ function unambiguous(listed: readonly TargetItems[]): FoundTool[] {
   const owners = new Map<string, Connection | undefined>();
   for (const { connection, items } of listed)
     for (const { name } of items) owners.set(name, owners.has(name) ? undefined : connection);
-  return listed.flatMap(({ connection, items }) =>
-    items
+  return listed.flatMap(({ connection, items }) => {
+    const target = connection.target.name;
+    return items
       .filter(({ name }) => owners.get(name) === connection)
-      .map(({ text, name, own }) => ({ target: connection.target.name, own, name, text })),
-  );
+      .map(({ text, name, own }) => ({ target, own, name, words: `${target} ${name}`, text }));
+  });
 }

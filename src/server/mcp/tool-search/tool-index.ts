@@ -6,7 +6,8 @@ import { stem, wordsOf } from './words.ts';
 
 /** A tool as clients see it: `text` is its definition as JSON text. */
 export interface SearchableTool {
-  readonly name: string;
+  /** Its name, and that of its server. */
+  readonly words: string;
   readonly text: string;
 }
 
@@ -103,12 +104,12 @@ export class ToolIndex {
 /** The query is a term already. */
 const EXACT = { tokenize: (term: string) => [term], processTerm: (term: string) => term };
 
-function fieldsOf({ name, text }: SearchableTool): Record<keyof typeof BOOST, string> {
+function fieldsOf({ words, text }: SearchableTool): Record<keyof typeof BOOST, string> {
   const tool = membersOf(parseJson(text));
   const title = textIn(tool['title']) || textIn(membersOf(tool['annotations'])['title']);
   const parameters = parametersOf(tool['inputSchema'], PARAMETER_LEVELS).slice(0, INDEXED_PARAMETERS);
   return {
-    name,
+    name: words,
     title: title.slice(0, INDEXED_CHARACTERS),
     description: textIn(tool['description']).slice(0, INDEXED_CHARACTERS),
     parameters: parameters.join(' '),

@@ -171,6 +171,7 @@ describe.each(ERAS)('with tool search, for a caller of revision %s,', (_revision
     }
   });
 
+  // Hmbown/Codewhale#5157: filters decided on lists only, and calls by another spelling passed.
   // Names that some program between client and server could take for `a_delete_all`, which no caller may use.
   test.each([
     ['A_delete_all'],

@@ -148,6 +148,41 @@ describe.each(ERAS)('tool search for a caller of revision %s', (_revision, conne
     expect(await found(other, 'read file')).toEqual(['read_file']);
   });
 
+  // NousResearch/hermes-agent#92693: names without prefix do not have the server's, for which models search too.
+  test('tools are found by the name of their server, also if their names do not have it', async () => {
+    const backend = { toolSearch: {}, prefixMode: 'never' };
+    const targets = [chaos('linear', '--tools=create_issue'), chaos('files', '--tools=read')];
+    await using own = await gateway(mcpConfig(targets, { backend }));
+    expect(await found(await connect(`${own.url}/mcp`), 'linear')).toEqual(['create_issue']);
+  });
+
+  // PrefectHQ/fastmcp#5152: the words were the same, so the schema of an earlier version was shown.
+  test('a search shows the schema that a tool has now, also if its words have not changed', async () => {
+    await using folder = await temporaryFolder();
+    const definitions = join(folder.path, 'tools.json');
+    const define = (type: string): void =>
+      writeFileSync(
+        definitions,
+        JSON.stringify({ read: { inputSchema: { type: 'object', properties: { path: { type } } } } }),
+      );
+    define('string');
+    await using own = await open({}, [chaos('a', '--tools=read,notify', `--definitions=${definitions}`)]);
+    const typeNow = async (): Promise<string> => {
+      const { result } = await own.caller.call('search_tools', { query: 'read' });
+      return JSON.parse(result.content[0].text)[0].inputSchema.properties.path.type;
+    };
+    expect(await typeNow()).toBe('string');
+    define('number');
+    await own.caller.call('notify', { method: 'notifications/tools/list_changed' });
+    await until(async () => (await typeNow()) === 'number');
+  });
+
+  // stacklok/mecatl#1709: a tool that calls others was marked as one that only reads, so clients did not ask before calls.
+  test('call_tool does not claim to be harmless', async () => {
+    const { result } = await caller.ask('tools/list');
+    expect(result.tools.map(({ annotations }: Json) => annotations?.readOnlyHint)).toEqual([true, undefined]);
+  });
+
   test('a search says which servers did not answer', async () => {
     const gone = { name: 'gone', mcp: { host: 'http://127.0.0.1:1/mcp' } };
     await using own = await open({}, [...TARGETS, gone]);
