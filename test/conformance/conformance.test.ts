@@ -23,6 +23,18 @@ describe('the official conformance suite', () => {
     expect(passed).toBe(required);
   });
 
+  test('the gateway with tool search and bundles has the pinned conformance score', {
+    timeout: patience,
+  }, async () => {
+    const { scenarios, passed } = await runConformance({
+      revision: '2025-11-25',
+      target: 'stdio',
+      searches: true,
+    });
+    expect(missed(scenarios)).toEqual([]);
+    expect(passed).toBe(await expectedScore('2025-11-25'));
+  });
+
   test.each(['stdio', 'http'] as const)(
     'the gateway in front of a server over %s has the pinned conformance score and passes the stream polling scenarios',
     { timeout: patience },

@@ -1,4 +1,4 @@
-// npm run conformance -- [--revision 2025-11-25] [--target stdio|http|direct] [--bin PATH] [--workers N] [--quiet]
+// npm run conformance -- [--revision 2025-11-25] [--target stdio|http|direct] [--bin PATH] [--workers N] [--searches] [--quiet]
 // npm run conformance -- --command 'node server.js' | --url http://127.0.0.1:3000/mcp [--target direct] [--revision …]
 // npm run conformance -- --url URL --target compare [--command 'node server.js'] [--revision …]
 // npm run conformance -- --leg client [--revision 2025-11-25] [--target http|direct]
@@ -28,6 +28,8 @@ function readOptions() {
       url: { type: 'string' },
       bin: { type: 'string' },
       workers: { type: 'string' },
+      // With tool search and bundles.
+      searches: { type: 'boolean', default: false },
       // Prints only required scenarios that failed.
       quiet: { type: 'boolean', default: false },
     },

@@ -11,6 +11,7 @@ export interface Trial {
   /** The `agctl.js` to run; default: the one of this checkout. */
   bin?: string;
   workers?: number;
+  searches?: boolean;
 }
 
 /** The outcome of one run of the suite. */

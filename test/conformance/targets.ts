@@ -46,7 +46,15 @@ export interface Program {
   readonly bin?: string | undefined;
   /** `config.workers`. */
   readonly workers?: number | undefined;
+  /** Whether it lists tools for searches and in bundles; all of them stay in the list. */
+  readonly searches?: boolean | undefined;
 }
+
+/** Settings of the MCP backend that change lists and calls on their way, and nothing for the client. */
+const SEARCHES = {
+  toolSearch: { pinned: ['*'] },
+  bundles: [{ name: 'everything', when: 'true' }],
+};
 
 /**
  * The gateway with one target, so that names reach the client unprefixed.
@@ -55,10 +63,11 @@ export interface Program {
  */
 export async function startGateway(
   target: Record<string, unknown>,
-  { bin = builtGateway, workers }: Program = {},
+  { bin = builtGateway, workers, searches }: Program = {},
 ): Promise<Endpoint> {
   const dir = await mkdtemp(join(tmpdir(), 'agctl-conformance-'));
-  const routes = [{ backends: [{ mcp: { targets: [{ name: 'everything', ...target }] } }] }];
+  const targets = [{ name: 'everything', ...target }];
+  const routes = [{ backends: [{ mcp: { targets, ...(searches && SEARCHES) } }] }];
   const config = { config: { adminAddr: 'off', workers }, gateways: { default: { port: 0, routes } } };
   const file = join(dir, 'config.yaml');
   // JSON is YAML.
