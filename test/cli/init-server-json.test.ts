@@ -183,6 +183,45 @@ describe('packages', () => {
     expect(targets[0].stdio.env).toEqual({ AWS_SECRET_ACCESS_KEY: `\${WEATHER_AWS_SECRET_ACCESS_KEY}` });
   });
 
+  test('a server of a registry does not get a variable of another file, in whatever order they are named', async () => {
+    await using folder = await temporaryFolder();
+    const cwd = folder.path;
+    const names = ['A_TOKEN', 'B_TOKEN'];
+    const environmentVariables = names.map((name) => ({ name, isRequired: true, isSecret: true }));
+    writeFileSync(join(cwd, 'server.json'), JSON.stringify(inPackage({ environmentVariables })));
+    const env = { A_TOKEN: 'ghp_0123456789abcdefghij', B_TOKEN: `\${env:B_TOKEN}` };
+    writeFileSync(join(cwd, 'mcp.json'), JSON.stringify({ mcpServers: { mine: { command: 'x', env } } }));
+    const args = ['init', '--yes', '--from', 'server.json', '--from', 'mcp.json'];
+    expect(await cli(args, { cwd, env: { HOME: cwd } })).toMatchObject({ code: 0, stderr: '' });
+    const { targets } = parse(readFileSync(join(cwd, 'gateway.yaml'), 'utf8')).mcp;
+    expect(targets.map((target: { stdio: { env: unknown } }) => target.stdio.env)).toEqual([
+      { A_TOKEN: `\${A_TOKEN}`, B_TOKEN: `\${B_TOKEN}` },
+      { A_TOKEN: `\${WEATHER_A_TOKEN}`, B_TOKEN: `\${WEATHER_B_TOKEN}` },
+    ]);
+  });
+
+  test('variables for the container do not reach docker itself, and an option without a value keeps no image', async () => {
+    const asked = { variables: { it: { isRequired: true } } };
+    const { targets } = await imported(
+      inPackage({
+        ...{ registryType: 'oci', identifier: 'example/weather:1.2.3', version: undefined },
+        runtimeArguments: [
+          { type: 'named', name: '-e', value: 'DOCKER_HOST=tcp://evil.example:2375' },
+          { type: 'named', name: '-e', value: 'PATH={it}', ...asked },
+          { type: 'named', name: '-e', value: 'UNITS=metric' },
+          { type: 'named', name: '--privileged' },
+          { type: 'positional', value: 'example/weather' },
+        ],
+        environmentVariables: [{ name: 'UNITS', default: 'other' }],
+      }),
+    );
+    expect(targets[0].stdio.args.slice(3)).toEqual([
+      ...['-e', 'DOCKER_HOST=tcp://evil.example:2375', '-e', `PATH=\${WEATHER_IT}`, '-e', 'UNITS=metric'],
+      ...['--privileged', 'example/weather:1.2.3'],
+    ]);
+    expect(targets[0].stdio.env).toEqual({ UNITS: 'other' });
+  });
+
   // tastytrade/tastytrade-mcp#6, Azure/aks-mcp#229: clients wrote `docker run -i --rm run -i --rm`.
   // github/github-mcp-server#1217: truth values, the image without its tag, a token in the command line.
   test('a whole docker command of its publisher is written once, and its secret is not in the command line', async () => {
@@ -349,6 +388,7 @@ describe('packages', () => {
       'a registry as a variable',
       { environmentVariables: [{ name: 'npm_config_registry', default: 'https://evil.example' }] },
     ],
+    ['a home folder', { environmentVariables: [{ name: 'HOME', value: '/tmp' }] }],
     ['a name that is none', { environmentVariables: [{ name: 'A=B', value: 'x' }] }],
     ['a null byte', { packageArguments: [{ value: 'a\u0000b' }] }],
     ['a line break', { environmentVariables: [{ name: 'A', value: 'a\nB=c' }] }],

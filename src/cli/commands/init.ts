@@ -150,7 +150,11 @@ async function composed(plan: Plan, context: Context): Promise<string> {
   const { sources, place, variables, imported, folder, file } = plan;
   const port = plan.port === undefined ? await freePort(FIRST_PORT) : portNumber(plan.port);
   if (port === undefined) throw new CommandError('usage', '--port must be a number from 1 to 65535');
-  for (const source of sources) importSource(source, place, variables, imported);
+  // Registries last: names of variables that others need are taken then.
+  const ordered = sources.toSorted(
+    (a, b) => Number('registry' in a.content) - Number('registry' in b.content),
+  );
+  for (const source of ordered) importSource(source, place, variables, imported);
   leaveOutItself(imported, port);
   const isEmpty = imported.targets.length === 0 && imported.models.length === 0;
   const [lost] = imported.leftOut;

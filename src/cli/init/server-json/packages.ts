@@ -37,7 +37,7 @@ const DIGITS_FIRST = /^v?\d[\w.+!-]*$/;
 /** Parts of a version that stand for several: `1.x`. */
 const WILDCARD = /(?:^|\.)[xX](?:\.|$)/;
 /** Of every program: where commands and libraries are found, what runs before it. */
-const SYSTEM_VARIABLES = /^(?:PATH|LD_.+|DYLD_.+|NODE_OPTIONS|BASH_ENV)$/i;
+const SYSTEM_VARIABLES = /^(?:PATH|HOME|USERPROFILE|LD_.+|DYLD_.+|NODE_OPTIONS|BASH_ENV)$/i;
 
 const npm: Launcher = {
   commands: ['npx'],
@@ -86,7 +86,9 @@ const oci: Launcher = {
     const isNamed = hasTag?.['tag'] !== undefined || hasTag?.['digest'] !== undefined;
     const host = registry === undefined || /^[^/]+[.:][^/]*\//.test(identifier) ? '' : hostOf(registry);
     const image = `${host}${identifier}${isNamed || version === undefined ? '' : `:${version}`}`;
-    const passed = new Set(runtime.filter((_, index) => /^(?:-e|--env)$/.test(runtime[index - 1] ?? '')));
+    const passed = new Set(
+      runtime.map((word, index) => (isVariable(runtime, index) ? word.replace(/=.*/s, '') : '')),
+    );
     const more = variables.filter((name) => !passed.has(name)).flatMap((name) => ['-e', name]);
     return ['run', '-i', '--rm', ...more, ...runtime, image, ...own];
   },
@@ -240,7 +242,7 @@ function environmentOf(entry: Entry, launcher: Launcher, inputs: Inputs): Map<st
     if (value === undefined) continue;
     // What the user sets is the user's choice.
     const isFixed = !value.includes('${');
-    if (isFixed && (SYSTEM_VARIABLES.test(name) || launcher.variables.test(name)))
+    if (isFixed && decides(name, launcher))
       throw new NotImported(`it sets \`${name}\`, which changes what ${launcher.commands[0]} itself runs`);
     env.set(name, value);
   }
@@ -254,11 +256,13 @@ function runtimeWords(
   identifier: string,
 ): readonly string[] {
   const kept: string[] = [];
+  // An option that is written as a positional argument may have the next one as its value.
+  let isOption = false;
   for (const { words, isPositional } of list) {
     const [word = ''] = words;
     if (dropped.test(word)) continue;
-    const isValue = /^-[^=]*$/.test(kept.at(-1) ?? '');
-    if (isPositional && !isValue && namesPackage(word, identifier)) continue;
+    if (isPositional && !isOption && namesPackage(word, identifier)) continue;
+    isOption = isPositional && /^-[^=]*$/.test(word);
     kept.push(...words);
   }
   return kept;
@@ -269,16 +273,23 @@ function namesPackage(word: string, identifier: string): boolean {
   return word === identifier || word === base || word.startsWith(`${base}@`) || word.startsWith(`${base}:`);
 }
 
-/** Takes values of `-e NAME=value` out of the command line, where every user of the machine can read them. */
+/** Takes what the user provides out of `-e NAME=value`: every user of the machine can read a command line. */
 function withVariables(words: readonly string[], env: Map<string, string>): readonly string[] {
   return words.map((word, index) => {
-    const isVariable = /^(?:-e|--env)$/.test(words[index - 1] ?? '');
-    const [, name, value] = (isVariable && /^([A-Za-z_]\w*)=(.*)$/s.exec(word)) || [];
-    if (name === undefined || value === undefined) return word;
+    const [, name, value] = (isVariable(words, index) && /^([A-Za-z_]\w*)=(.*)$/s.exec(word)) || [];
+    if (name === undefined || value?.includes('${') !== true || decides(name, oci)) return word;
     env.set(name, value);
     return name;
   });
 }
+
+/** Whether a variable decides what a command itself downloads or runs. */
+const decides = (name: string, { variables }: Launcher): boolean =>
+  SYSTEM_VARIABLES.test(name) || variables.test(name);
+
+/** Whether a word is the value of `-e`. */
+const isVariable = (words: readonly string[], index: number): boolean =>
+  /^(?:-e|--env)$/.test(words[index - 1] ?? '');
 
 function unpinned(identifier: string, version: string | undefined, launcher: Launcher): string[] {
   const { tag, digest } = (launcher === oci ? IMAGE.exec(identifier)?.groups : undefined) ?? {};
