@@ -18,6 +18,7 @@ import { temporaryFolder } from '../kit/folder.ts';
 import { openSession } from '../kit/mcp.ts';
 import { agctl, service } from '../kit/process.ts';
 import { npmPackage, serverJson } from '../kit/server-json.ts';
+import { hasTerminal, terminal } from '../kit/terminal.ts';
 
 const EVERYTHING = join(import.meta.dirname, '../kit/everything-server.ts');
 const SECRET = 'ghp_0123456789abcdefghij';
@@ -173,6 +174,28 @@ describe('through the command, with a server that is started', () => {
       await remote.stop();
     }
   });
+});
+
+test.runIf(hasTerminal)('at a terminal, add asks for the values of a server and pins its tools', async () => {
+  const environmentVariables = [
+    { name: 'API_KEY', isRequired: true, isSecret: true, description: 'Of your account' },
+    { name: 'UNITS', isRequired: true },
+    { name: 'LOG_FILE' },
+  ];
+  const packages = [npmPackage({ environmentVariables })];
+  await using mine = await project({ 'server.json': serverJson({ packages }) });
+  await using screen = await terminal({ columns: 160, rows: 40 });
+  const { HOME, PATH } = mine.env;
+  await screen.agctl(
+    ['add', 'weather', '--from', 'server.json'],
+    `cd ${mine.cwd}; HOME=${HOME} PATH=${PATH}`,
+  );
+  await screen.shows('API_KEY   `env` of weather in server.json: Of your account   (empty: later)');
+  await screen.press('k 1', 'Enter');
+  expect(await screen.shows('UNITS   `env`')).not.toContain('k 1');
+  await screen.press('metric', 'Enter');
+  expect(await screen.shows('code 0')).toMatch(/pinned {3}\d+ tools/);
+  expect(parseEnv(mine.read('gateway.env'))).toEqual({ API_KEY: 'k 1', UNITS: 'metric' });
 });
 
 test('values of a client’s file go to a new gateway.env, which only its owner can read', async () => {

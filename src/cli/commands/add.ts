@@ -19,6 +19,7 @@ import type { Context, Run } from '../context.ts';
 import { variablesFile, withFileBeside } from '../env-file.ts';
 import { openLines } from '../init/files.ts';
 import type { Imported, ImportedEntry } from '../init/imported.ts';
+import { askValues } from '../init/questions.ts';
 import { type Variable, Variables } from '../init/variables.ts';
 
 interface Options {
@@ -28,6 +29,7 @@ interface Options {
   readonly server?: string;
   readonly package?: string;
   readonly remote?: string | true;
+  readonly yes?: boolean;
   /** False with `--no-start`. */
   readonly start?: boolean;
 }
@@ -65,11 +67,10 @@ export const run: Run<Options> = async (options, given) => {
   const way = { name, server: options.server, wanted: { package: wanted, remote } };
   const { target, imported } = sourceTarget(options.from, way, place, variables);
   const text = withTarget(target, list, file);
-  const missing = variables.missing.filter(({ name: each }) => isReferred(each, target));
-  const awaited = missing.filter(
-    ({ name: each, value, placeholder }) =>
-      value === undefined && (placeholder !== '' || target.awaited?.includes(each) === true),
-  );
+  const isAsked = !options.yes && process.stdin.isTTY === true && context.stdout.isTTY === true;
+  if (isAsked) variables.fill(await askValues(awaitedOf(target, variables)));
+  const missing = missingOf(target, variables);
+  const awaited = awaitedOf(target, variables);
   const pins = await newPins(name, {
     ...{ text, file, variables, context, folder: dirname(resolve(context.cwd, file)), before },
     isStarted: options.start !== false && awaited.length === 0,
@@ -101,6 +102,17 @@ const isReferred = (name: string, { value }: ImportedEntry): boolean => {
     new RegExp(`\\$${name}(?!\\w)`).test(text)
   );
 };
+
+/** Variables that a target refers to and the environment does not have. */
+const missingOf = (target: ImportedEntry, variables: Variables): readonly Variable[] =>
+  variables.missing.filter(({ name }) => isReferred(name, target));
+
+/** Those without a value which the server needs, or may need. */
+const awaitedOf = (target: ImportedEntry, variables: Variables): readonly Variable[] =>
+  missingOf(target, variables).filter(
+    ({ name, value, placeholder }) =>
+      value === undefined && (placeholder !== '' || target.awaited?.includes(name) === true),
+  );
 
 interface Writing {
   readonly file: string;

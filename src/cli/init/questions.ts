@@ -1,9 +1,9 @@
-import { confirm, isCancel, multiselect } from '@clack/prompts';
+import { confirm, isCancel, multiselect, password, text } from '@clack/prompts';
 import { CommandError } from '../../core/exit-codes.ts';
 import { counted } from '../../core/render/counted.ts';
 import { countOf, type Source } from './sources.ts';
 import { FEATURES, type Feature } from './starters.ts';
-import type { Variable } from './variables.ts';
+import { isSecretName, type Variable } from './variables.ts';
 
 const LABELS: Readonly<Record<Feature, { label: string; hint: string }>> = {
   mcp: { label: 'MCP servers', hint: 'one endpoint in front of local and remote servers' },
@@ -50,6 +50,18 @@ export async function askSecrets(file: string, variables: readonly Variable[]): 
       initialValue: true,
     }),
   );
+}
+
+/** Asks for the values of variables. An empty answer leaves one without a value. */
+export async function askValues(variables: readonly Variable[]): Promise<ReadonlyMap<string, string>> {
+  const values = new Map<string, string>();
+  for (const { name, from } of variables) {
+    const message = `${name}   ${from}   (empty: later)`;
+    const value = answered(await (isSecretName(name) ? password({ message }) : text({ message })));
+    // An empty answer is undefined in some versions.
+    if (value) values.set(name, value);
+  }
+  return values;
 }
 
 /** @throws CommandError with exit name `interrupted` after Ctrl-C or Escape */

@@ -79,6 +79,14 @@ export class Variables {
     this.#offered.set(name, value);
   }
 
+  /** Gives variables the values that the user has typed. */
+  fill(values: ReadonlyMap<string, string>): void {
+    for (const [name, value] of values) {
+      const known = this.#known.get(name);
+      if (known !== undefined) this.#known.set(name, { ...known, value });
+    }
+  }
+
   /** Whether a variable has a value. */
   has(name: string): boolean {
     return (this.#env[name] ?? this.#known.get(name)?.value ?? this.#offered.get(name)) !== undefined;
