@@ -82,11 +82,13 @@ export function* dumpMcp(config: McpBackendConfig, place: DumpPlace): Generator<
       },
     },
   };
-  for (const [index, { mcp, sse, openapi }] of targets.entries()) {
+  for (const [index, { mcp, sse, openapi, policies }] of targets.entries()) {
     const remote = mcp ?? sse ?? openapi;
     if (remote === undefined) continue;
+    const inlinePolicies = place.policies(policies ?? {});
     yield {
       backend: { host: { name: remoteName(index), namespace: '', target: remoteAddress(remote).authority } },
+      ...(inlinePolicies.length > 0 && { inlinePolicies }),
     };
   }
 }
