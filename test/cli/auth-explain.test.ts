@@ -13,12 +13,15 @@ const key = signingKey('k1');
 const issuer = 'http://idp.test/realms/r';
 const claims = { iss: issuer, aud: 'gw', sub: 'ann', exp: seconds(600), roles: ['reader'] };
 
+const STDIO = [{ name: 'a', stdio: { cmd: 'true' } }];
+
 interface Case {
   readonly authorization?: unknown[];
   readonly items?: unknown[];
   readonly mode?: string;
   /** Additional or replaced members of the policy. */
   readonly policy?: object;
+  readonly targets?: readonly object[];
 }
 
 type Run = (args: readonly string[]) => Promise<{ code: number | null; stdout: string; stderr: string }>;
@@ -29,10 +32,10 @@ async function explain(
   { more = {}, header = {}, signer = key, output = 'json', run = cli as Run } = {},
 ) {
   writeFileSync(join(folder, 'keys.json'), JSON.stringify({ keys: [key.jwk] }));
-  const routes = cases.map(({ authorization, items, mode, policy }, index) => ({
+  const routes = cases.map(({ authorization, items, mode, policy, targets = STDIO }, index) => ({
     name: `r${index}`,
     matches: [{ path: { exact: `/${index}/mcp` } }],
-    backends: [{ mcp: { targets: [{ name: 'a', stdio: { cmd: 'true' } }] } }],
+    backends: [{ mcp: { targets } }],
     policies: {
       mcpAuthentication: {
         ...(mode === undefined ? {} : { mode }),
@@ -58,6 +61,40 @@ async function explain(
 }
 
 describe('auth explain', () => {
+  test('auth explain names what each server gets instead of the token, without secrets', async () => {
+    const target = (name: string, backendAuth?: object): object => ({
+      name,
+      mcp: { host: 'https://mcp.example/mcp' },
+      ...(backendAuth && { policies: { backendAuth } }),
+    });
+    const clientAuth = { clientId: 'g', clientSecret: 's3cret' };
+    const at = { host: 'https://idp.example', clientAuth };
+    const targets = [
+      target('a', { oauthTokenExchange: { ...at, audiences: ['tickets', 'search'] } }),
+      target('b', {
+        crossAppAccess: { identityProvider: at, resourceAuthorizationServer: at, audience: 'https://as' },
+      }),
+      target('c', { key: 's3cret' }),
+      target('d', { credentials: [{ key: 's3cret', location: { header: { name: 'x' } } }] }),
+      target('e'),
+    ];
+    const credentials = {
+      a: 'oauthTokenExchange for tickets, search',
+      b: 'crossAppAccess for https://as',
+      c: 'key',
+      d: 'credentials',
+    };
+    const { verdicts } = await explain([{ targets }, {}]);
+    expect(verdicts.map((verdict: { credentials: object }) => verdict.credentials)).toEqual([
+      credentials,
+      {},
+    ]);
+    const { stdout } = await explain([{ targets }], { output: 'text' });
+    for (const [name, credential] of Object.entries(credentials))
+      expect(stdout).toContain(`      ${name}   ${credential}`);
+    expect(stdout).not.toContain('s3cret');
+  });
+
   test.each([
     [
       'another audience',

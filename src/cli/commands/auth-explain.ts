@@ -1,10 +1,12 @@
 import { dirname, resolve } from 'node:path';
 import { messageOf } from '../../core/errors.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
+import { elementsOf, isRecord, membersOf, textIn } from '../../core/foreign.ts';
 import { createLog, escapeControls } from '../../core/log.ts';
 import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import { policyOf, type RoutePlan, routesOf } from '../../server/config/plan/plan.ts';
 import { planGateways } from '../../server/config/plan/plan-gateways.ts';
+import { describeBackendAuth } from '../../server/credentials/backend-auth.ts';
 import { CelEvaluationError, compileExpression } from '../../server/expressions/cel/expression.ts';
 import { toCel } from '../../server/expressions/cel/values.ts';
 import { effectOf, type RuleConfig } from '../../server/expressions/rules.ts';
@@ -37,6 +39,8 @@ interface Verdict {
   /** Rules of `authorization`, then those of `mcpAuthorization`. */
   readonly rules: readonly ExplainedRule[];
   readonly items: readonly ExplainedRule[];
+  /** What MCP servers get instead of the token, by target. Others get what the route sends. */
+  readonly credentials: Readonly<Record<string, string>>;
 }
 
 export const run: Run<Options> = async ({ file: named, tokenFile, output }, context) => {
@@ -56,7 +60,10 @@ export const run: Run<Options> = async ({ file: named, tokenFile, output }, cont
     for (const route of routesOf(gateway)) {
       const policies = policiesOf(route);
       if (policies.mcpAuthentication !== undefined)
-        verdicts.push(await explainRoute(gateway.name, route.name, policies, token, folder));
+        verdicts.push({
+          ...(await explainRoute(gateway.name, route.name, policies, token, folder)),
+          credentials: credentialsOf(route),
+        });
     }
   }
   if (verdicts.length === 0)
@@ -67,6 +74,19 @@ export const run: Run<Options> = async ({ file: named, tokenFile, output }, cont
 };
 
 type RoutePolicies = NonNullable<RoutePlan['config']['policies']>;
+
+/** The credentials of the MCP servers of a route that have their own. */
+function credentialsOf({ backends }: RoutePlan): Record<string, string> {
+  const targets = backends.flatMap(({ config }) =>
+    elementsOf(membersOf(membersOf(config)['mcp'])['targets']).map(membersOf),
+  );
+  return Object.fromEntries(
+    targets.flatMap(({ name, policies }) => {
+      const { backendAuth } = membersOf(policies);
+      return isRecord(backendAuth) ? [[textIn(name), describeBackendAuth(backendAuth)] as const] : [];
+    }),
+  );
+}
 
 /** The policies that decide on tokens, wherever they are written. */
 function policiesOf({ policies }: RoutePlan): RoutePolicies {
@@ -80,7 +100,7 @@ async function explainRoute(
   policies: RoutePolicies,
   token: string,
   folder: string,
-): Promise<Verdict> {
+): Promise<Omit<Verdict, 'credentials'>> {
   const policy = policies.mcpAuthentication;
   const base = { gateway, route };
   if (policy === undefined) throw new Error('unreachable: the route has the policy');
@@ -121,7 +141,7 @@ async function explainRoute(
 }
 
 /** Evaluates the rules of the route for a valid token. */
-function judge(policies: RoutePolicies, jwt: unknown): Omit<Verdict, 'gateway' | 'route'> {
+function judge(policies: RoutePolicies, jwt: unknown): Omit<Verdict, 'gateway' | 'route' | 'credentials'> {
   const request = explainRules(policies.authorization?.rules ?? [], 'require', requestScope, jwt);
   const items = explainRules(policies.mcpAuthorization?.rules ?? [], 'allow', mcpAuthorizationScope, jwt);
   const known = { rules: request.rules, items: items.rules };
@@ -139,7 +159,17 @@ function judge(policies: RoutePolicies, jwt: unknown): Omit<Verdict, 'gateway' |
   };
 }
 
-function textOf({ gateway, route, accepted, status, reason, fix, rules, items }: Verdict): string {
+function textOf({
+  gateway,
+  route,
+  accepted,
+  status,
+  reason,
+  fix,
+  rules,
+  items,
+  credentials,
+}: Verdict): string {
   const lines = [`${accepted ? '✓' : '✗'} ${gateway} ${route}   ${status}   ${reason}`];
   if (fix !== undefined) lines.push(`    fix: ${fix}`);
   const print = ({ effect, rule, result }: ExplainedRule): number =>
@@ -148,6 +178,10 @@ function textOf({ gateway, route, accepted, status, reason, fix, rules, items }:
   for (const rule of rules) print(rule);
   if (items.length > 0) lines.push('    rules for tools, prompts and resources (mcpAuthorization):');
   for (const rule of items) print(rule);
+  const own = Object.entries(credentials);
+  if (own.length > 0)
+    lines.push('    credentials of servers, instead of the token (policies.backendAuth of targets):');
+  for (const [target, credential] of own) lines.push(`      ${target}   ${credential}`);
   return `${escapeControls(lines.join('\u0000')).replaceAll('\\u{0}', '\n')}\n`;
 }
 

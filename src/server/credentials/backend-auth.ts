@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { membersOf } from '../../core/foreign.ts';
 import { list } from '../../core/schema/mapping.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { isHeaderValue } from '../kernel/request/header-list.ts';
@@ -83,6 +84,15 @@ export const backendAuthSchema = z.lazy(() =>
 );
 
 export type BackendAuthConfig = z.output<typeof backendAuthSchema>;
+
+/** One line for people, without secrets: the method, and whom its tokens are for. */
+export function describeBackendAuth(config: object): string {
+  const members = membersOf(config);
+  const method = METHODS.find((name) => members[name] !== undefined) ?? 'credentials';
+  const { audience, audiences = audience } = membersOf(members[method]);
+  const names = [audiences].flat().filter((name) => typeof name === 'string');
+  return names.length === 0 ? method : `${method} for ${names.join(', ')}`;
+}
 
 /** A compiled credential for a backend: a token with its place, or a change of each request as it is sent. */
 export type BackendCredential =
