@@ -115,10 +115,14 @@ function checkCommand(program: Command, run: Bind): void {
     )
     .option(
       '--only <groups>',
-      'checks to run, separated by commas: environment, config, ports, targets, llm, idp',
+      'checks to run, separated by commas: environment, config, ports, targets, tools, llm, idp',
     )
     .option('--offline', 'use no network')
     .option('--start', 'start every stdio target and list its tools')
+    .option(
+      '--tools',
+      'report how many tokens the list of tools of each target has, like --only tools --start; connects to all targets',
+    )
     .option(
       '--token-file <path>',
       'also inspect this token, or - for standard input; it is not sent anywhere',
@@ -129,7 +133,7 @@ function checkCommand(program: Command, run: Bind): void {
     .option('--login-password-env <variable>', 'environment variable that holds the password')
     .addHelpText(
       'after',
-      '\nExit code 0: no check failed. 1: a check failed.\n\nExamples:\n  agctl check -f gateway.yaml\n  agctl check -f gateway.yaml --only llm\n  agctl check -f gateway.yaml --only targets --start\n  agctl check -f gateway.yaml --only idp --token-file token.jwt\n',
+      '\nExit code 0: no check failed. 1: a check failed.\n\nExamples:\n  agctl check -f gateway.yaml\n  agctl check -f gateway.yaml --only llm\n  agctl check -f gateway.yaml --only targets --start\n  agctl check -f gateway.yaml --tools\n  agctl check -f gateway.yaml --only idp --token-file token.jwt\n',
     )
     .action(run(() => import('./commands/check.ts')));
 }

@@ -211,6 +211,7 @@ describe('timeouts of agctl check', () => {
       options: {
         offline: false,
         start: false,
+        tools: false,
         token: undefined,
         probeRegistration: false,
         login: undefined,

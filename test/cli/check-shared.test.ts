@@ -12,6 +12,7 @@ async function checked(shared: object | undefined, offline = false): Promise<rea
   const options = {
     offline,
     start: false,
+    tools: false,
     token: undefined,
     probeRegistration: false,
     login: undefined,

@@ -8,6 +8,8 @@ export interface CheckResult {
   readonly status: 'ok' | 'warn' | 'fail' | 'skip';
   readonly message: string;
   readonly fix?: string;
+  /** What the message says, for programs. */
+  readonly figures?: Readonly<Record<string, string | number>>;
 }
 
 /** Input of all checks. */
@@ -28,6 +30,8 @@ export interface CheckOptions {
   readonly offline: boolean;
   /** Starts the commands of stdio targets. */
   readonly start: boolean;
+  /** Reports what lists of tools cost. */
+  readonly tools: boolean;
   /** A token to inspect, as text. It is never sent anywhere. */
   readonly token: string | undefined;
   /** Registers a client at the identity provider, and removes it again if the provider supports that. */
@@ -74,3 +78,12 @@ export const ok = (message: string): CheckResult => result('ok', message);
 export const skip = (message: string): CheckResult => result('skip', message);
 export const fail = (message: string, fix: string): CheckResult => result('fail', message, fix);
 export const warn = (message: string, fix: string): CheckResult => result('warn', message, fix);
+
+/** A result with its figures. Names in them may contain a credential, as messages may. */
+export function withFigures(found: CheckResult, figures: NonNullable<CheckResult['figures']>): CheckResult {
+  const redacted = Object.entries(figures).map(([key, value]) => [
+    key,
+    typeof value === 'string' ? byForm.text(value) : value,
+  ]);
+  return { ...found, figures: Object.fromEntries(redacted) };
+}

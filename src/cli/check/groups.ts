@@ -6,6 +6,7 @@ import { llmProviders } from './llm-providers.ts';
 import { ports } from './ports.ts';
 import { store } from './shared-store.ts';
 import { targets } from './targets.ts';
+import { tools } from './tools.ts';
 
 /** Every group of checks, in report order. A group is one file and one line here. */
 export const checkGroups: readonly CheckGroup[] = [
@@ -13,6 +14,7 @@ export const checkGroups: readonly CheckGroup[] = [
   configuration,
   ports,
   targets,
+  tools,
   llmProviders,
   identityProvider,
   store,

@@ -29,10 +29,14 @@ export function targetContext(
   return { context, [Symbol.asyncDispose]: () => runtime.close() };
 }
 
+let isPrepared = false;
+
 /**
  * The exit handler (`targets/stdio/child.ts`) kills the process groups of started servers; a signal alone does not run it.
  */
 export function killChildrenOnSignals(): void {
+  if (isPrepared) return;
+  isPrepared = true;
   process.once('SIGINT', () => process.exit(EXIT_CODES.interrupted.code));
   process.once('SIGTERM', () => process.exit(EXIT_CODES.not_ok.code));
 }

@@ -1,6 +1,5 @@
 import { connect } from 'node:net';
 import { messageOf } from '../../core/errors.ts';
-import { LIMITS } from '../../core/limits.ts';
 import type { AddressProbe, CommandProbe } from '../../server/kernel/probe.ts';
 import { detailOf } from '../../server/mcp/connection/target-failure.ts';
 import {
@@ -16,6 +15,7 @@ import {
 } from './check.ts';
 import { probesOf } from './probes.ts';
 import { targetContext } from './target-context.ts';
+import { Turns } from './turns.ts';
 
 /** Finds the commands of stdio targets, starts them with --start, and connects to HTTP targets. */
 export const targets: CheckGroup = {
@@ -23,9 +23,9 @@ export const targets: CheckGroup = {
   title: () => 'mcp targets',
   run(context) {
     if (context.config === undefined) return [check('targets', notKnown)];
-    const starter = new TargetStarter(context);
+    const turns = new Turns();
     const checks = probesOf(context).flatMap(({ probe }) => {
-      if (probe.kind === 'command') return check(probe.name, checkCommand(probe, context, starter));
+      if (probe.kind === 'command') return check(probe.name, checkCommand(probe, context, turns));
       return probe.kind === 'address' ? check(probe.name, checkAddress(probe, context)) : [];
     });
     return checks.length === 0 ? [check('targets', skip('none configured'))] : checks;
@@ -60,62 +60,40 @@ function checkAddress(
 
 function checkCommand(
   probe: CommandProbe,
-  { env, folder, options }: CheckContext,
-  starter: TargetStarter,
+  context: CheckContext,
+  turns: Turns,
 ): CheckResult | Promise<CheckResult> {
+  const { env, folder, options } = context;
   const { name, command } = probe;
   const { workingFolder, hasWorkingFolder, path } = probe.locate(env, folder);
   if (!hasWorkingFolder)
     return fail(`${name}   working folder not found: ${workingFolder}`, 'create it, or correct stdio.cwd');
   if (path === undefined)
     return fail(`${name}   command not found: ${command}`, 'install it, or set stdio.cmd to its full path');
-  return options.start ? starter.start(probe) : ok(`${name}   ${command} is ${path}`);
+  return options.start ? turns.run(() => started(probe, context)) : ok(`${name}   ${command} is ${path}`);
 }
 
-/** Starts the commands of stdio targets as the gateway would, a few at a time, and requests the tool list of each. */
-class TargetStarter {
-  readonly #context: CheckContext;
-  readonly #waiting: (() => void)[] = [];
-  #running = 0;
-
-  constructor(context: CheckContext) {
-    this.#context = context;
-  }
-
-  async start(probe: CommandProbe): Promise<CheckResult> {
-    if (this.#running < LIMITS.checkStartConcurrency) this.#running += 1;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    try {
-      return await this.#tools(probe);
-    } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#running -= 1;
-      else next();
-    }
-  }
-
-  async #tools(probe: CommandProbe): Promise<CheckResult> {
-    const { name } = probe;
-    const { loaded, env, folder } = this.#context;
-    if (loaded.config === undefined) throw new Error('the configuration is not valid');
-    await using at = targetContext({ config: loaded.config, source: loaded.source, env, folder });
-    const began = performance.now();
-    try {
-      const { listed, shown, unmatched } = await probe.tools(at.context);
-      const seconds = ((performance.now() - began) / 1000).toFixed(1);
-      const hidden = listed.length - shown.length;
-      const message = `${name}   started in ${seconds} s, ${list(shown)}${hidden > 0 ? ` (${hidden} left out)` : ''}`;
-      if (unmatched.length === 0) return ok(message);
-      return warn(
-        `${message}; no tool matches ${unmatched.join(', ')}`,
-        `correct or remove these names in \`tools\` of the target; it lists ${listed.slice(0, MOST_TOOLS).join(', ') || 'none'}`,
-      );
-    } catch (error) {
-      return fail(
-        `${name}   ${detailOf(error)}`,
-        "if its stderr does not say why, run the command manually; it gets only part of agctl's environment, and stdio.env adds variables",
-      );
-    }
+/** Starts the command of a stdio target as the gateway would, and requests its list of tools. */
+async function started(probe: CommandProbe, { loaded, env, folder }: CheckContext): Promise<CheckResult> {
+  const { name } = probe;
+  if (loaded.config === undefined) throw new Error('the configuration is not valid');
+  await using at = targetContext({ config: loaded.config, source: loaded.source, env, folder });
+  const began = performance.now();
+  try {
+    const { listed, shown, unmatched } = await probe.tools(at.context);
+    const seconds = ((performance.now() - began) / 1000).toFixed(1);
+    const hidden = listed.length - shown.length;
+    const message = `${name}   started in ${seconds} s, ${list(shown)}${hidden > 0 ? ` (${hidden} left out)` : ''}`;
+    if (unmatched.length === 0) return ok(message);
+    return warn(
+      `${message}; no tool matches ${unmatched.join(', ')}`,
+      `correct or remove these names in \`tools\` of the target; it lists ${listed.slice(0, MOST_TOOLS).join(', ') || 'none'}`,
+    );
+  } catch (error) {
+    return fail(
+      `${name}   ${detailOf(error)}`,
+      "if its stderr does not say why, run the command manually; it gets only part of agctl's environment, and stdio.env adds variables",
+    );
   }
 }
 

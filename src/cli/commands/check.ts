@@ -21,6 +21,7 @@ interface Options {
   readonly only?: string;
   readonly offline?: boolean;
   readonly start?: boolean;
+  readonly tools?: boolean;
   readonly tokenFile?: string;
   readonly probeRegistration?: boolean;
   readonly loginClient?: string;
@@ -53,7 +54,7 @@ export const run: Run<Options> = async (options, given) => {
   const color = wantsColor(context.stdout, options.color, context.env);
   const print = isJson ? () => undefined : textPrinter(context, color);
   const progress = new Progress(context);
-  const selected = await gather(start(selectedGroups(options.only)), progress, print);
+  const selected = await gather(start(selectedGroups(options)), progress, print);
   const isExplained = summaryOf(selected.flatMap(({ results }) => results)).fail > 0;
   // Otherwise `--only` would skip everything and exit with 0.
   const more =
@@ -70,9 +71,9 @@ export const run: Run<Options> = async (options, given) => {
   return fail > 0 ? EXIT_CODES.not_ok.code : EXIT_CODES.ok.code;
 };
 
-function selectedGroups(only: string | undefined): typeof checkGroups {
-  if (only === undefined) return checkGroups;
-  const wanted = only.split(',');
+function selectedGroups({ only, tools }: Options): typeof checkGroups {
+  if (only === undefined && tools !== true) return checkGroups;
+  const wanted = [...(only?.split(',') ?? []), ...(tools === true ? ['tools'] : [])];
   const unknown = wanted.find((name) => !checkGroups.some((group) => group.name === name));
   if (unknown !== undefined)
     throw new CommandError(
@@ -88,16 +89,18 @@ function checkOptions(options: Options, { env }: Context): CheckOptions {
   if (loginUser !== undefined && (loginClient === undefined || loginPasswordEnv === undefined)) {
     throw new CommandError('usage', '--login-user requires --login-client and --login-password-env');
   }
-  if (options.start === true && options.offline === true)
+  const start = options.start === true || options.tools === true;
+  if (start && options.offline === true)
     throw new CommandError(
       'usage',
-      '--start and --offline are mutually exclusive',
+      `${options.start === true ? '--start' : '--tools'} and --offline are mutually exclusive`,
       'a started server may use the network, and agctl cannot prevent that',
     );
-  if (options.start === true) killChildrenOnSignals();
+  if (start) killChildrenOnSignals();
   return {
     offline: options.offline === true,
-    start: options.start === true,
+    start,
+    tools: options.tools === true || options.only?.split(',').includes('tools') === true,
     token: options.tokenFile === undefined ? undefined : readToken(options.tokenFile),
     probeRegistration: options.probeRegistration === true,
     login:

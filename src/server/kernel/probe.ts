@@ -4,10 +4,23 @@ import type { CompileContext } from './compile-context.ts';
 /** Something outside of the gateway that a backend needs, for `agctl check` to try. */
 export type Probe = CommandProbe | AddressProbe | ModelsProbe;
 
-/** An MCP target whose tools may be pinned. */
+/** An MCP target. */
 interface TargetProbe {
   /** Its pins; undefined if its backend pins no tools. Throws `Error` if their file cannot be read. */
   pins(context: CompileContext): TargetPins | undefined;
+  /** Whether clients of its backend search for tools instead of listing them. */
+  readonly isSearched: boolean;
+  /** Lists its tools as clients see them. Rejects with the error that clients and the log would get. */
+  measureTools(context: CompileContext): Promise<readonly MeasuredTool[]>;
+}
+
+/** The size of the definition of a tool as clients see it. */
+export interface MeasuredTool {
+  readonly name: string;
+  /** Of the definition as JSON. */
+  readonly bytes: number;
+  /** Its longest member. */
+  readonly longest: { readonly member: string; readonly bytes: number };
 }
 
 /** The pins of one MCP target, before the gateway has pinned its tools. */

@@ -1,9 +1,18 @@
 import { resolve } from 'node:path';
 import { SILENT_LOG } from '../../core/log.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import type { AddressProbe, CommandProbe, ListedTools, Probe, TargetPins } from '../kernel/probe.ts';
+import { withText } from '../kernel/json/json-text.ts';
+import type {
+  AddressProbe,
+  CommandProbe,
+  ListedTools,
+  MeasuredTool,
+  Probe,
+  TargetPins,
+} from '../kernel/probe.ts';
 import { hasPrefixes, type McpBackendConfig } from './backend-config.ts';
 import { compileTarget } from './compile-target.ts';
+import { measuredTool } from './measured-tool.ts';
 import { outwardName } from './names/names.ts';
 import { ToolView } from './names/tool-view.ts';
 import { type EndpointConfig, endpointText } from './targets/endpoint.ts';
@@ -20,10 +29,32 @@ type TargetConfig = McpBackendConfig['targets'][number];
 export function probeTargets(config: McpBackendConfig): Probe[] {
   return config.targets.flatMap((target): Probe[] => {
     const { name, stdio: command, mcp, sse, openapi } = target;
-    const pins = (context: CompileContext): TargetPins | undefined => pinsOf(config, target, context);
-    if (command !== undefined) return [{ ...commandProbe(target, command, hasPrefixes(config)), pins }];
+    const both: TargetProbe = {
+      pins: (context) => pinsOf(config, target, context),
+      isSearched: config.toolSearch !== undefined,
+      measureTools: (context) => measuredTools(target, hasPrefixes(config), context),
+    };
+    if (command !== undefined) return [{ ...commandProbe(target, command, hasPrefixes(config)), ...both }];
     const endpoint = mcp ?? sse ?? openapi;
-    return endpoint === undefined ? [] : [{ ...addressProbe(name, endpoint), pins }];
+    return endpoint === undefined ? [] : [{ ...addressProbe(name, endpoint), ...both }];
+  });
+}
+
+/** What probes of all kinds of targets have. */
+type TargetProbe = Pick<CommandProbe, 'pins' | 'isSearched' | 'measureTools'>;
+
+async function measuredTools(
+  target: TargetConfig,
+  isPrefixed: boolean,
+  context: CompileContext,
+): Promise<readonly MeasuredTool[]> {
+  const view = target.tools && new ToolView(target.tools);
+  const listed = await toolsOf(compileTarget(target, context), SILENT_LOG);
+  return listed.flatMap(({ own, text }) => {
+    const shown = view === undefined ? own : view.shown(own);
+    if (shown === undefined) return [];
+    const name = isPrefixed ? outwardName('tool', target.name, shown) : shown;
+    return measuredTool(name, withText(view?.edit(text, own) ?? text, 'name', name)) ?? [];
   });
 }
 
@@ -65,7 +96,7 @@ function commandProbe(
   { name, tools: shownTools }: TargetConfig,
   settings: NonNullable<TargetConfig['stdio']>,
   isPrefixed: boolean,
-): Omit<CommandProbe, 'pins'> {
+): Omit<CommandProbe, keyof TargetProbe> {
   return {
     kind: 'command',
     name,
@@ -91,7 +122,7 @@ function commandProbe(
   };
 }
 
-function addressProbe(name: string, endpoint: EndpointConfig): Omit<AddressProbe, 'pins'> {
+function addressProbe(name: string, endpoint: EndpointConfig): Omit<AddressProbe, keyof TargetProbe> {
   return { kind: 'address', name, host: endpoint.host, destination: destinationOf(endpoint) };
 }
 
