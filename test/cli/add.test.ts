@@ -145,6 +145,21 @@ describe('through the command, with a server that is started', () => {
     });
   });
 
+  test.each([
+    ['is started without a secret that its file calls optional', { isRequired: false }, true],
+    ['is not started without a secret of which its file says nothing', {}, false],
+  ])('a server %s', async (_, more, isStarted) => {
+    const environmentVariables = [{ name: 'API_KEY', isSecret: true, ...more }];
+    const packages = [npmPackage({ environmentVariables })];
+    await using mine = await project({ 'server.json': serverJson({ packages }) });
+    const { code, stdout } = await mine.add(['weather', '--from', 'server.json']);
+    expect(code).toBe(0);
+    expect(stdout).toContain('fill in if it is needed: API_KEY\n');
+    expect([mine.has('words'), mine.has('tools.lock.yaml')]).toEqual([isStarted, isStarted]);
+    expect(mine.targets()[1].stdio.env).toEqual({ API_KEY: `\${API_KEY:-}` });
+    expect(parseEnv(mine.read('gateway.env'))).toEqual({ API_KEY: '' });
+  });
+
   test('a server that does not start leaves every file as it was', async () => {
     const servers = { github: { command: 'npx', args: ['x'], env: { GITHUB_TOKEN: SECRET } } };
     await using mine = await project(

@@ -175,6 +175,73 @@ describe('packages', () => {
     expect(printed).toContain('optional, not set: HOST');
   });
 
+  test('what a file leaves out or writes otherwise: types, booleans, null, long descriptions', async () => {
+    const { targets, variables, printed } = await imported(
+      inPackage({
+        fileSha256: null,
+        packageArguments: [
+          { name: '--port', value: 3000 },
+          { value: 'word', name: null },
+          { type: 'named', name: '--fast', format: 'boolean', isRequired: true },
+          { type: 'named', name: '--slow', format: 'boolean', default: 'sometimes' },
+          { type: 'positional', valueHint: 'folder', isRequired: 'true' },
+          { type: 'named', name: '--host', description: 'Host' },
+        ],
+        environmentVariables: [
+          { name: 'A_TOKEN', description: 'x'.repeat(300) },
+          { name: 'B_TOKEN', isSecret: false },
+          { name: 'C', isSecret: true, default: 'of-all' },
+        ],
+      }),
+    );
+    expect(targets[0].stdio.args.slice(2)).toEqual([
+      ...['--port', '3000', 'word', '--fast', '--slow', 'sometimes'],
+    ]);
+    expect(targets[0].stdio.env).toEqual({ A_TOKEN: `\${A_TOKEN:-}`, C: `\${C}` });
+    expect(variables).toContain(`: ${'x'.repeat(200)}…\nA_TOKEN=\n`);
+    expect(variables).toContain('\nC=of-all\n');
+    expect(printed).toContain('optional, not set: B_TOKEN, folder, --host\n');
+  });
+
+  test.each([
+    [
+      'a registry of its own',
+      { registryBaseUrl: 'https://images.example.com' },
+      'images.example.com/example/weather:1.2.3',
+    ],
+    ['the usual registry', { registryBaseUrl: 'https://docker.io' }, 'example/weather:1.2.3'],
+    [
+      'a host in its name',
+      { registryBaseUrl: 'https://images.example.com', identifier: 'ghcr.io/example/weather' },
+      'ghcr.io/example/weather:1.2.3',
+    ],
+    [
+      'a digest',
+      { identifier: `example/weather@sha256:${'a'.repeat(64)}` },
+      `example/weather@sha256:${'a'.repeat(64)}`,
+    ],
+    [
+      'a port of its host',
+      { identifier: 'localhost:5000/weather:2', version: undefined },
+      'localhost:5000/weather:2',
+    ],
+  ])('an image with %s', async (_, more, image) => {
+    const { targets, printed } = await imported(
+      inPackage({ registryType: 'oci', identifier: 'example/weather', ...more }),
+    );
+    expect(targets[0].stdio.args.at(-1)).toBe(image);
+    expect(printed).not.toContain('no version');
+  });
+
+  // sdebruyn/fabric-dw-mcp-cli#969: the command of a package of PyPI may have another name.
+  test('with `--from`, uvx gets the name of a command without a version', async () => {
+    const given = await stdio({
+      ...{ registryType: 'pypi', identifier: 'weather-mcp' },
+      runtimeArguments: [{ type: 'named', name: '--from', value: 'weather==1.2.3' }],
+    });
+    expect(given.args).toEqual(['--from', 'weather==1.2.3', 'weather-mcp']);
+  });
+
   test('a server gets no variable that exists, whatever its file asks for', async () => {
     const env = [{ name: 'AWS_SECRET_ACCESS_KEY', isRequired: true, isSecret: true }];
     const { targets } = await imported(inPackage({ environmentVariables: env }), {
@@ -398,6 +465,7 @@ describe('packages', () => {
       { packageArguments: Array.from({ length: LIMITS.serverJsonItems + 1 }, () => ({ value: 'a' })) },
     ],
     // jongalloway/dotnet-mcp#104
+    ['an object as a value', { packageArguments: [{ value: {} }] }],
     ['texts as arguments', { packageArguments: ['--yes'] }],
     ['an object as arguments', { packageArguments: {} }],
     // modelcontextprotocol/registry#123
