@@ -4,7 +4,7 @@ import type { CompileContext } from '../kernel/compile-context.ts';
 import { type HeaderList, isSettableHeader, SETTABLE_HEADER } from '../kernel/request/header-list.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
 import { withoutParameters } from '../kernel/request/request-target.ts';
-import { backendKey } from '../kernel/request/shared-slots.ts';
+import { backendKey, placedHeaders } from '../kernel/request/shared-slots.ts';
 import { cookiesWithout, exactlyOneOf, parameterSchema } from './location.ts';
 
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
@@ -64,6 +64,7 @@ export function placeOf(placement: Placement | undefined, context: CompileContex
   headers.add(name.toLowerCase());
   return (ctx, credential) => {
     ctx.headers.set(name, `${prefix ?? ''}${credential}`);
+    placedHeaders.ensure(ctx, () => new Set()).add(name);
   };
 }
 

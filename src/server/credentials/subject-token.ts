@@ -4,6 +4,7 @@ import { AppError } from '../../core/errors.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
 import { validatedToken } from '../kernel/request/shared-slots.ts';
+import { Slot } from '../kernel/slot.ts';
 import { type CredentialLocation, credentialLocation, type locationSchema } from './location.ts';
 
 /** A token for the caller of a request, which may be sent with later requests too. */
@@ -13,6 +14,9 @@ export interface CallerToken {
   /** The token, from the cache or a new one; undefined if the request has none. Rejects with an `AppError`. */
   get(): string | undefined | Promise<string>;
 }
+
+/** Tokens that were exchanged and removed, by their place: a server of the route, or another model, may need another for it. */
+const exchangedTokens = new Slot<Map<string, string>>();
 
 /** Tokens that are issued for those of clients. */
 export interface TokenExchange {
@@ -45,8 +49,12 @@ export function exchangeForClients(
 ): TokenExchange {
   const subject = credentialLocation(source, context);
   const issued = new WeakMap<RequestContext, string>();
+  const place = JSON.stringify(source ?? null);
   const tokensOf = (ctx: RequestContext): PresentedTokens => {
-    const own = subject.read(ctx) ?? (source === undefined ? validatedToken.get(ctx) : undefined);
+    const own =
+      subject.read(ctx) ??
+      (source === undefined ? validatedToken.get(ctx) : undefined) ??
+      exchangedTokens.get(ctx)?.get(place);
     if (own === undefined)
       throw new AppError('bad_request', { message: 'the request has no token to exchange' });
     ctx.observer?.hide(own, true);
@@ -60,9 +68,11 @@ export function exchangeForClients(
     async token(ctx) {
       const known = issued.get(ctx);
       if (known !== undefined) return known;
-      const token = await prepare(ctx, tokensOf(ctx))();
+      const tokens = tokensOf(ctx);
+      const token = await prepare(ctx, tokens)();
       actor?.remove(ctx);
       subject.remove(ctx);
+      exchangedTokens.ensure(ctx, () => new Map()).set(place, tokens.own);
       issued.set(ctx, token);
       return token;
     },

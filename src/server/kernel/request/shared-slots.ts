@@ -61,5 +61,8 @@ export const a2aCall = new Slot<A2aCall>();
 /** How often the backend was called again for this request. */
 export const retryAttempt = new Slot<number>();
 
+/** Names of headers in which `backendAuth` of a route or backend has put credentials. */
+export const placedHeaders = new Slot<Set<string>>();
+
 /** Credential for the backend, instead of that of the client. */
 export const backendKey = new Slot<string>();

@@ -6,7 +6,7 @@ import type { EventStream } from '../../../core/sse.ts';
 import { emptyReply } from '../../kernel/request/error-response.ts';
 import { FieldNames, type HeaderList, OVERRIDES, withoutFields } from '../../kernel/request/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
-import { backendKey, principal } from '../../kernel/request/shared-slots.ts';
+import { backendKey, placedHeaders, principal } from '../../kernel/request/shared-slots.ts';
 import type { ClientHeaders } from '../connection/client-headers.ts';
 import { UpstreamStatusError } from '../connection/target-failure.ts';
 import { isModern, unsupportedVersion, versionMismatch } from '../protocol/envelope.ts';
@@ -289,4 +289,5 @@ function forwardedHeaders(ctx: RequestContext): string[] {
 export const clientHeaders = (ctx: RequestContext, sessions: SessionStore): ClientHeaders => ({
   list: forwardedHeaders(ctx),
   request: sessions.readsRequests ? ctx : undefined,
+  ofRoute: placedHeaders.get(ctx),
 });

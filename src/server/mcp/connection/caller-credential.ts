@@ -20,8 +20,8 @@ export interface CallerCredential {
 export interface TargetCredentials {
   /** Whether they depend on the client's request. */
   readonly readsRequest: boolean;
-  /** Those of a request, or of the gateway itself. Never throws: what a request lacks is the failure of `complete`. */
-  of(request: RequestContext | undefined): CallerCredential;
+  /** Those of a request, or of the gateway itself. `ofRoute`: headers with credentials of the route, which are not sent. Never throws: what a request lacks is the failure of `complete`. */
+  of(request: RequestContext | undefined, ofRoute?: ReadonlySet<string>): CallerCredential;
   close(): Promise<void>;
 }
 
@@ -60,7 +60,8 @@ export class ChannelCredentials {
   /** Undefined if the target has none. Reads the request at once. */
   of(headers?: ClientHeaders): CallerCredential | undefined {
     if (this.#credentials === undefined) return undefined;
-    if (headers?.request !== undefined) this.#latest = this.#credentials.of(headers.request);
+    const { request, ofRoute } = headers ?? {};
+    if (request !== undefined || ofRoute !== undefined) this.#latest = this.#credentials.of(request, ofRoute);
     this.#latest ??= this.#credentials.of(undefined);
     return this.#latest;
   }

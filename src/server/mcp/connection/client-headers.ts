@@ -9,6 +9,8 @@ export interface ClientHeaders {
    * requests, and for messages of the gateway itself.
    */
   readonly request: RequestContext | undefined;
+  /** Names of headers with a credential of the route, which targets with their own do not get. */
+  readonly ofRoute?: ReadonlySet<string> | undefined;
 }
 
 /** For messages that belong to no request of a client. */

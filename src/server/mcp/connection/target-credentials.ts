@@ -41,12 +41,16 @@ export function targetCredentials(
   return {
     readsRequest:
       changesOf !== undefined || compiled.some((each) => !('sign' in each) && each.readFrom !== undefined),
-    of(request) {
+    of(request, ofRoute) {
       const sent = new SentTokens(request?.observer);
       const steps = compiled.map((each) =>
         'sign' in each ? signing(each.sign) : step(tokenOf(each, request), each.place, sent),
       );
-      return new SentCredential(steps, changesOf?.(request), replaced, sent);
+      const withheld =
+        replaced !== undefined && ofRoute !== undefined
+          ? new FieldNames([...replaced, ...ofRoute])
+          : replaced;
+      return new SentCredential(steps, changesOf?.(request), withheld, sent);
     },
     async close() {
       for (const each of compiled) if ('close' in each) await each.close?.();

@@ -229,6 +229,34 @@ describe('the credential of an MCP target', () => {
     expect(values(a)).toEqual(['Bearer of-the-target']);
     expect(new Set(values(b))).toEqual(new Set(['Bearer of-the-route', undefined]));
   });
+
+  test('a target gets no credential of its route in another header', async () => {
+    await using a = await mcpUpstream({ name: 'a' });
+    await using b = await mcpUpstream({ name: 'b' });
+    const targets = [
+      target(a, { backendAuth: { key: 'of-the-target' } }, 'a'),
+      { name: 'b', mcp: { host: b.url } },
+    ];
+    const key = { value: 'of-the-route', location: { header: { name: 'X-Key' } } };
+    await use(mcpConfig(targets, { route: { policies: { backendAuth: { key } } } }), { 'x-key': 'mine' });
+    expect(values(a, 'x-key')).toEqual([undefined]);
+    expect(values(a)).toEqual(['Bearer of-the-target']);
+    expect(new Set(values(b, 'x-key'))).toEqual(new Set(['of-the-route', undefined]));
+  });
+
+  test.each([
+    ['Authorization', undefined, bearer('of-alice')],
+    ['a header', { source: { header: { name: 'x-own' } } }, { 'x-own': 'of-alice' }],
+  ])('a token in %s is exchanged for the route and again for a target', async (_, subjectToken, headers) => {
+    await using server = await exchangeServer();
+    await using a = await mcpUpstream({ name: 'a' });
+    await using b = await mcpUpstream({ name: 'b' });
+    const of = (audience: string) => ({ oauthTokenExchange: server.exchange(audience, { subjectToken }) });
+    const targets = [target(a, { backendAuth: of('a') }, 'a'), { name: 'b', mcp: { host: b.url } }];
+    await use(mcpConfig(targets, { route: { policies: { backendAuth: of('route') } } }), headers);
+    expect(values(a)).toEqual([`Bearer ${issuedFor('of-alice', 'a')}`]);
+    expect(new Set(values(b))).toEqual(new Set([`Bearer ${issuedFor('of-alice', 'route')}`, undefined]));
+  });
 });
 
 describe('headers of requests to an MCP target', () => {
