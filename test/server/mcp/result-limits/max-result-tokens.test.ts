@@ -108,6 +108,15 @@ describe.each(ERAS)('with maxResultTokens, for a caller of revision %s,', (revis
     }
   });
 
+  test('what fits into the last part is not cut at a line end', async () => {
+    await using own = await opened(connect);
+    const last = `${'y'.repeat(300)}\n${'z'.repeat(99)}`;
+    for (const all of ['x'.repeat(BYTES) + last, 'x'.repeat(2 * BYTES) + last]) {
+      const { result } = await give(own.caller, texts(all));
+      expect((await whole(own.caller, result)).at(-1)).toBe(last);
+    }
+  });
+
   test('texts are kept in order up to the limit, and images and links where they are', async () => {
     await using own = await opened(connect);
     const image = { type: 'image', data: 'AAAA'.repeat(1000), mimeType: 'image/png' };
@@ -205,6 +214,16 @@ describe.each(ERAS)('with maxResultTokens, for a caller of revision %s,', (revis
     expect((await whole(own.caller, result)).join('')).toBe(lines(60));
   });
 
+  test('a bundle does not hide the rest of a call that it has', async () => {
+    const bundles = [{ name: 'some', targets: ['a'], tools: ['a_give'] }];
+    const targets = [limitedTo(LIMIT), chaos('b', '--resources=file:///b')];
+    await using own = await opened(connect, targets, { backend: { bundles } });
+    const caller = await connect(`${own.url}/some`);
+    const { result } = await give(caller, texts(lines(60)), 'a_give');
+    expect((await whole(caller, result)).join('')).toBe(lines(60));
+    expect((await read(caller, 'b+file:///b')).error.message).toBe('Unknown resource: b+file:///b');
+  });
+
   test('guardrails check the whole result, so that what is kept is checked', async () => {
     const rules = [{ builtin: 'email' }];
     const policies = {
@@ -256,12 +275,17 @@ describe.each(ERAS)('with maxResultTokens, for a caller of revision %s,', (revis
     const { result } = await give(own.caller, texts(lines(60)));
     const { uri } = result.content[2];
     for (const wrong of ['0', '1', '5', '99999999', '02', '2/', ''])
-      expect((await read(own.caller, uri.replace(/\d+$/, wrong))).result).toBeUndefined();
+      expect((await read(own.caller, uri.replace(/\d+$/, wrong))).error.message).toMatch(
+        /^Unknown resource: agctl:/,
+      );
     expect((await read(own.caller, uri)).result).toBeDefined();
   });
 
-  test('resources are announced, also for a server that has none, which are listed as none', async () => {
-    await using own = await opened(connect);
+  test.each([
+    ['a server', [limitedTo(LIMIT)]],
+    ['two servers', [limitedTo(LIMIT), chaos('b')]],
+  ])('resources are announced, also for %s without any, which are listed as none', async (_what, targets) => {
+    await using own = await opened(connect, targets);
     for (const method of ['resources/list', 'resources/templates/list']) {
       const { result, error } = await own.caller.ask(method);
       expect(error).toBeUndefined();
