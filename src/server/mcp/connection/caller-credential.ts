@@ -20,7 +20,10 @@ export interface CallerCredential {
 export interface TargetCredentials {
   /** Whether they depend on the client's request. */
   readonly readsRequest: boolean;
-  /** Those of a request, or of the gateway itself. `ofRoute`: headers with credentials of the route, which are not sent. Never throws: what a request lacks is the failure of `complete`. */
+  /**
+   * Those of a request, or of the gateway itself. `ofRoute`: headers with credentials of the route, which are not sent. Never
+   * throws: what a request lacks is the failure of `complete`.
+   */
   of(request: RequestContext | undefined, ofRoute?: ReadonlySet<string>): CallerCredential;
   close(): Promise<void>;
 }

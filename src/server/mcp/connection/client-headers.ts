@@ -13,5 +13,8 @@ export interface ClientHeaders {
   readonly ofRoute?: ReadonlySet<string> | undefined;
 }
 
+/** For messages that are sent again later: with the credential of the latest request, and without keeping this one. */
+export const forLater = ({ list }: ClientHeaders): ClientHeaders => ({ list, request: undefined });
+
 /** For messages that belong to no request of a client. */
 export const NO_HEADERS: ClientHeaders = { list: [], request: undefined };

@@ -1,6 +1,6 @@
 import { membersOf } from '../../../core/foreign.ts';
 import type { Limits } from '../../../core/limits.ts';
-import { type ClientHeaders, NO_HEADERS } from '../connection/client-headers.ts';
+import { type ClientHeaders, forLater, NO_HEADERS } from '../connection/client-headers.ts';
 import { SubscribedResources } from '../connection/subscribed-resources.ts';
 import type { Channel } from '../connection/target.ts';
 import { type Envelope, envelopeMeta } from '../protocol/envelope.ts';
@@ -136,7 +136,7 @@ export class SessionListening {
     }
     const id = this.#nextId();
     this.#current = id;
-    this.#headers = headers;
+    this.#headers = forLater(headers);
     const notifications = {
       ...(this.#listensToLists && {
         toolsListChanged: true,

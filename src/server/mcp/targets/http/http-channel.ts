@@ -7,7 +7,7 @@ import { TransientMap } from '../../../kernel/transient-map.ts';
 import { isHeadersTimeout, locatedProblem } from '../../../transport/upstream/upstream-error.ts';
 import type { UpstreamRequest } from '../../../transport/upstream/upstream-request.ts';
 import { type CallerCredential, ChannelCredentials } from '../../connection/caller-credential.ts';
-import { type ClientHeaders, NO_HEADERS } from '../../connection/client-headers.ts';
+import { type ClientHeaders, forLater, NO_HEADERS } from '../../connection/client-headers.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../../connection/target.ts';
 import { detailOf, timeoutFailure, timeoutMessage } from '../../connection/target-failure.ts';
 import { encodedValue } from '../../protocol/envelope.ts';
@@ -187,7 +187,7 @@ export class HttpChannel implements Channel {
   #cancelLate(requestId: number, { headers = NO_HEADERS, headTimeout }: SendOptions): void {
     if (this.#isModern) return;
     const text = notificationMessage('notifications/cancelled', { requestId, reason: 'timeout' });
-    void this.#post(text, { headers, headTimeout });
+    void this.#post(text, { headers: forLater(headers), headTimeout });
   }
 
   /** Sends a request to the URL of the target, and again where it redirects to. */

@@ -5,6 +5,7 @@ import { gateway } from '../../../../kit/gateway.ts';
 import { AUDIENCE, type Idp, startIdp } from '../../../../kit/idp.ts';
 import { openSession, post, toolCall } from '../../../../kit/mcp.ts';
 import { type McpUpstream, mcpUpstream } from '../../../../kit/mcp-upstream.ts';
+import { modernUpstream } from '../../../../kit/modern.ts';
 import { type ExchangeServer, exchangeServer, issuedFor } from '../../../../kit/token-exchange.ts';
 import { until } from '../../../../kit/until.ts';
 import { httpUpstream } from '../../../../kit/upstream.ts';
@@ -129,6 +130,23 @@ describe('what the gateway sends by itself carries the credential of the latest 
     expect(up.of('initialize').map(({ headers }) => headers['authorization'])).toEqual([
       issued('first'),
       issued('third'),
+    ]);
+    await session.end();
+  });
+
+  test('a subscription at a server of 2026-07-28 that is sent again', async () => {
+    await using server = await exchangeServer();
+    await using up = await modernUpstream('up');
+    await using gate = await gateway(config(up, server), { limits: { retryDelayMin: 1, retryDelayMax: 1 } });
+    const session = await openSession(`${gate.url}/mcp`, bearer('first'));
+    await using _stream = await openEvents(session.url, { session: session.id, headers: bearer('first') });
+    await until(() => up.listening.length === 1);
+    await post(session.url, call(1), { 'mcp-session-id': session.id, ...bearer('second') });
+    up.listening[0]?.response.end();
+    await until(() => up.listening.length === 2);
+    expect(up.of('subscriptions/listen').map(({ headers }) => headers['authorization'])).toEqual([
+      issued('first'),
+      issued('second'),
     ]);
     await session.end();
   });
