@@ -1,10 +1,9 @@
+import { membersOf, parseJson, stringIn, textIn } from '../../../core/foreign.ts';
 import {
   edit,
   elements,
   insertion,
   type Span,
-  stringAt,
-  stringOf,
   valueAt,
   withoutMembers,
 } from '../../kernel/json/json-text.ts';
@@ -25,8 +24,15 @@ export interface CutResult {
 /** A block of content, as JSON text. */
 interface Block {
   readonly json: string;
-  /** The text in it that models read, with its place; undefined if there is none, such as in images. */
-  readonly content: { readonly span: Span; readonly bytes: Buffer; readonly uri: string } | undefined;
+  /** The text in it that models read, and its place; undefined if there is none, such as in images. */
+  readonly content:
+    | {
+        readonly path: readonly string[];
+        readonly text: string;
+        readonly bytes: number;
+        readonly uri: string;
+      }
+    | undefined;
 }
 
 /**
@@ -66,37 +72,42 @@ export function cutResult(text: string, maxTokens: number): CutResult | undefine
 /** Divides the texts of blocks into those that are kept, with at most so many bytes, and the rest. */
 function divided(blocks: readonly Block[], most: number): { kept: string[]; shown: number; rest: Buffer } {
   const kept: string[] = [];
-  const rest: Buffer[] = [];
+  const rest: string[] = [];
   let shown = 0;
   for (const { json, content } of blocks) {
-    if (content === undefined) {
+    if (content === undefined || (rest.length === 0 && content.bytes <= most - shown)) {
       kept.push(json);
+      shown += content?.bytes ?? 0;
       continue;
     }
-    const { span, bytes, uri } = content;
-    const end = rest.length > 0 ? 0 : partEnd(bytes, 0, most - shown);
-    if (end === bytes.length && rest.length === 0) kept.push(json);
-    else if (end > 0)
-      kept.push(edit(json, [{ ...span, text: JSON.stringify(bytes.toString('utf8', 0, end)) }]));
+    const { path, text, uri } = content;
+    const bytes = rest.length === 0 ? Buffer.from(text) : undefined;
+    const end = bytes === undefined ? 0 : partEnd(bytes, 0, most - shown);
     shown += end;
-    if (end === bytes.length) continue;
-    if (rest.length > 0) rest.push(NEW_LINE);
-    if (end === 0 && uri !== '') rest.push(Buffer.from(`${uri}\n`));
-    rest.push(bytes.subarray(end));
+    if (bytes !== undefined && end > 0) kept.push(withTextAt(json, path, bytes.toString('utf8', 0, end)));
+    if (end === 0 && uri !== '') rest.push(uri);
+    rest.push(bytes === undefined ? text : bytes.toString('utf8', end));
   }
-  return { kept, shown, rest: Buffer.concat(rest) };
+  // Lone surrogates, which have no encoding in UTF-8, become replacement characters.
+  return { kept, shown, rest: Buffer.from(rest.join('\n')) };
 }
 
-const NEW_LINE = Buffer.from('\n');
-
+/** Parsed once: a result may have hundreds of thousands of blocks. */
 function blockOf(json: string): Block {
-  const type = stringAt(json, ['type']);
-  const path = type === 'text' ? ['text'] : type === 'resource' ? ['resource', 'text'] : undefined;
-  const span = path && valueAt(json, path);
-  if (span === undefined || json[span.start] !== '"') return { json, content: undefined };
-  // A lone surrogate becomes a replacement character.
-  const bytes = Buffer.from(stringOf(sliced(json, span)));
-  return { json, content: { span, bytes, uri: stringAt(json, ['resource', 'uri']) ?? '' } };
+  const block = membersOf(parseJson(json));
+  const { type } = block;
+  const isText = type === 'text';
+  const holder = isText ? block : membersOf(block['resource']);
+  const text = stringIn(holder['text']);
+  if ((!isText && type !== 'resource') || text === undefined) return { json, content: undefined };
+  const path = isText ? ['text'] : ['resource', 'text'];
+  const uri = isText ? '' : textIn(holder['uri']);
+  return { json, content: { path, text, bytes: Buffer.byteLength(text), uri } };
+}
+
+function withTextAt(json: string, path: readonly string[], text: string): string {
+  const span = valueAt(json, path);
+  return span === undefined ? json : edit(json, [{ ...span, text: JSON.stringify(text) }]);
 }
 
 const contentMember = (text: string, content: string): ReturnType<typeof insertion> => {
@@ -105,6 +116,6 @@ const contentMember = (text: string, content: string): ReturnType<typeof inserti
 };
 
 const bytesOf = (blocks: readonly Block[]): number =>
-  blocks.reduce((sum, { content }) => sum + (content?.bytes.length ?? 0), 0);
+  blocks.reduce((sum, { content }) => sum + (content?.bytes ?? 0), 0);
 
 const sliced = (text: string, { start, end }: Span): string => text.slice(start, end);
