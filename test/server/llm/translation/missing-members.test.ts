@@ -112,6 +112,20 @@ describe('a stream of Messages', () => {
     expect(last).toMatchObject({ type: 'end', usage: { input: 4, output: 0 } });
   });
 
+  test.each([undefined, null, 5])('goes on after a delta with the stop reason %j', (reason) => {
+    const usage = { output_tokens: 1 };
+    const read = events(
+      'messages',
+      startOf({}),
+      { type: 'message_delta', delta: { stop_reason: reason }, usage },
+      { type: 'message_delta', delta: { stop_reason: 'max_tokens' }, usage },
+      end,
+    );
+    expect(read.filter(({ type }) => type === 'answerEnd')).toEqual([
+      { type: 'answerEnd', answer: 0, stop: 'length' },
+    ]);
+  });
+
   test('refuses arguments of a call that has not started', () => {
     expect(() => events('messages', delta({ type: 'input_json_delta', partial_json: '{' }))).toThrow(
       'its block has not started',
