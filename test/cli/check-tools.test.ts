@@ -172,6 +172,14 @@ describe('check --tools', () => {
     expect(checks).toHaveLength(12);
   });
 
+  test('a configuration without targets, or with mistakes, has no lists', async () => {
+    const none = await check('llm: { port: 0, models: [{ name: a, provider: echo }] }', '--tools');
+    expect(none.checks).toEqual([{ group: 'tools', status: 'skip', message: 'no targets are configured' }]);
+    const wrong = await check('mcp: { prot: 3000 }', '--tools');
+    expect(wrong.code).toBe(1);
+    expect(wrong.checks[0]).toMatchObject({ group: 'tools', status: 'skip' });
+  });
+
   test('only --tools, or --only tools with --start, lists tools', async () => {
     const config = mcpConfig([chaos('one')]);
     const groups = async (...args: string[]): Promise<string[]> => [
@@ -180,6 +188,7 @@ describe('check --tools', () => {
     expect(await groups('--tools', '--only', 'targets')).toEqual(['targets', 'tools']);
     expect(await groups('--only', 'tools', '--start')).toEqual(['tools']);
     expect(await groups('--only', 'targets', '--start')).toEqual(['targets']);
+    expect(await groups('--offline')).toEqual(['environment', 'config', 'ports', 'targets', 'llm', 'idp']);
     expect((await check(config, '--only', 'tools')).checks).toEqual([
       {
         group: 'tools',
