@@ -3,7 +3,8 @@ import { elementsOf, isRecord, membersOf, parseJson, textIn } from '../../core/f
 import { LIMITS } from '../../core/limits.ts';
 import { counted } from '../../core/render/counted.ts';
 import { policyOf, routesOf } from '../../server/config/plan/plan.ts';
-import { checkIssuer, firstMetadata, keySetUrlIn, wellKnownKeys } from '../../server/policies/jwt/issuer.ts';
+import { checkIssuer, firstMetadata } from '../../server/credentials/issuer-metadata.ts';
+import { keySetUrlIn, wellKnownKeys } from '../../server/policies/jwt/issuer.ts';
 import { precheckToken } from '../../server/policies/jwt/jwt-precheck.ts';
 import { checkClaims } from '../../server/policies/jwt/token-validator.ts';
 import type { McpAuthenticationConfig } from '../../server/policies/mcp-authentication/index.ts';

@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { LIMITS } from '../../core/limits.ts';
+import { isHttpUrl } from '../credentials/issuer-metadata.ts';
 import { credentialLocation, locationSchema } from '../credentials/location.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { definePolicy } from '../kernel/policy.ts';
 import { DocumentClient } from '../transport/upstream/document-client.ts';
-import { isHttpUrl, issuerKeys } from './jwt/issuer.ts';
+import { issuerKeys } from './jwt/issuer.ts';
 import { type Claims, precheckToken, TokenError } from './jwt/jwt-precheck.ts';
 import { KeySet } from './jwt/key-set.ts';
 import { jwksSchema, keySource, reportKeySetProblems, watchedDocument } from './jwt/key-source.ts';

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { keySetUrlIn, metadataUrls } from '../../../src/server/policies/jwt/issuer.ts';
+import { metadataUrls } from '../../../src/server/credentials/issuer-metadata.ts';
+import { keySetUrlIn } from '../../../src/server/policies/jwt/issuer.ts';
 import { AUDIENCE, type Idp, type IdpAnswer, json, startIdp } from '../../kit/idp.ts';
 import { startOidcProvider } from '../../kit/oidc-provider.ts';
 import { answeringGateway } from '../../kit/routes.ts';

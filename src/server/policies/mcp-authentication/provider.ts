@@ -3,16 +3,16 @@ import { AppError, messageOf } from '../../../core/errors.ts';
 import { membersOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
-import type { DocumentClient } from '../../transport/upstream/document-client.ts';
 import {
   checkIssuer,
   firstMetadata,
   isHttpUrl,
   metadataUrls,
   openIdConfiguration,
-  wellKnownKeys,
   withoutSlash,
-} from '../jwt/issuer.ts';
+} from '../../credentials/issuer-metadata.ts';
+import type { DocumentClient } from '../../transport/upstream/document-client.ts';
+import { wellKnownKeys } from '../jwt/issuer.ts';
 import { entraEndpoints } from './entra.ts';
 
 /** Properties of a kind of identity provider. */

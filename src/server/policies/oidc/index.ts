@@ -1,10 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { LIMITS } from '../../../core/limits.ts';
+import { openIdConfiguration } from '../../credentials/issuer-metadata.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { definePolicy } from '../../kernel/policy.ts';
 import { processSecret } from '../../kernel/request/shared-slots.ts';
 import { DocumentClient } from '../../transport/upstream/document-client.ts';
-import { openIdConfiguration } from '../jwt/issuer.ts';
 import { KeySet } from '../jwt/key-set.ts';
 import {
   keySource,

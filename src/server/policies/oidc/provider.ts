@@ -9,9 +9,10 @@ import { AppError, messageOf } from '../../../core/errors.ts';
 import { membersOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
+import { checkIssuer, isHttpUrl } from '../../credentials/issuer-metadata.ts';
 import { tokenFetch } from '../../credentials/token-fetch.ts';
 import type { Document, DocumentClient } from '../../transport/upstream/document-client.ts';
-import { checkIssuer, isHttpUrl, keySetUrlIn } from '../jwt/issuer.ts';
+import { keySetUrlIn } from '../jwt/issuer.ts';
 import { ACCEPTED_ALGORITHMS } from '../jwt/key-set.ts';
 import { LEEWAY } from '../jwt/token-validator.ts';
 
