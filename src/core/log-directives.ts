@@ -193,6 +193,7 @@ export const LOG_MODULES: readonly string[] = [
   'mcp::http',
   'mcp::openapi',
   'mcp::session',
+  'mcp::sign-in',
   'mcp::sse',
   'mcp::stdio',
   'proxy::budgets',

@@ -60,6 +60,7 @@ import { inferenceRouting } from './policies/inference-routing/index.ts';
 import { jwtAuth } from './policies/jwt-auth.ts';
 import { localRateLimit } from './policies/local-rate-limit.ts';
 import { jwtVariable, mcpAuthentication } from './policies/mcp-authentication/index.ts';
+import { mcpSignIn } from './policies/mcp-sign-in.ts';
 import { oidc } from './policies/oidc/index.ts';
 import { remoteRateLimit, tokenCostScope } from './policies/remote-rate-limit.ts';
 import { requestMirror } from './policies/request-mirror.ts';
@@ -75,6 +76,7 @@ import { urlRewrite } from './policies/url-rewrite.ts';
 import { recordSchema } from './record/schema.ts';
 import { host } from './transport/host-backend.ts';
 import { ui } from './transport/ui-backend.ts';
+import { userTokensSchema } from './user-tokens/schema.ts';
 
 /**
  * All policies, in the order of the request phase; the response phase runs in reverse order. To add a policy, add its
@@ -110,6 +112,7 @@ export const policyKinds = [
   urlRewrite, // likewise: rules see the client's host
   retry, // sends what the policies above have made of the request
   requestRedirect, // instead of a backend
+  mcpSignIn, // instead of a backend; after all policies that authenticate its users
   delay, // rejected and redirected requests are not delayed
   directResponse, // instead of a backend
   a2a, // sees the path that the backend gets
@@ -128,7 +131,7 @@ export function policyKindsAt(place: PolicyPlace): (typeof policyKinds)[number][
 export const backendKinds = [mcp, llm, ai, host, dynamic, aws, service] as const;
 
 /** The tables of all features in the database of `config.database`. */
-export const databaseSchemas: readonly DatabaseSchema[] = [recordSchema, budgetsSchema];
+export const databaseSchemas: readonly DatabaseSchema[] = [recordSchema, budgetsSchema, userTokensSchema];
 
 /** Kinds of backends that sections stand for, and that configurations cannot name. */
 const sectionBackendKinds = [ui] as const;

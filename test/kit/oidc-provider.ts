@@ -23,6 +23,14 @@ export interface OidcProviderOptions {
   readonly hasPasswords?: boolean;
   /** Whether the client `gateway` exchanges tokens for those of other audiences (RFC 8693). Needs `hasPasswords`. */
   readonly exchangesTokens?: boolean;
+  /** Who signs in next; `alice` otherwise. */
+  readonly account?: () => string;
+  /** In seconds. */
+  readonly accessTokenLifetime?: number;
+  /** Whether a refresh token can be used once: with a second use, all tokens of the grant are void. */
+  readonly rotates?: boolean;
+  /** Whether users agree to what a client asks for. */
+  readonly agrees?: () => boolean;
 }
 
 const MOUNT = '/realms/main';
@@ -41,6 +49,10 @@ export async function startOidcProvider({
   idTokenLifetime = 600,
   hasPasswords = false,
   exchangesTokens = false,
+  account = () => 'alice',
+  accessTokenLifetime = ACCESS_TOKEN_LIFETIME,
+  rotates = false,
+  agrees = () => true,
 }: OidcProviderOptions = {}): Promise<OidcProvider> {
   const asked: string[] = [];
   const server = createServer();
@@ -51,7 +63,7 @@ export async function startOidcProvider({
     const { clients, ...own } = PASSWORD_CLIENT;
     const known = exchangesTokens ? [...clients, EXCHANGING_CLIENT] : clients;
     return new Provider(issuer, {
-      ...configuration(idTokenLifetime),
+      ...configuration(idTokenLifetime, accessTokenLifetime, rotates),
       ...(hasPasswords && { ...own, clients: known }),
     });
   });
@@ -63,7 +75,7 @@ export async function startOidcProvider({
     asked.push(`${request.method} ${pathname}`);
     if (!sendsIss) withoutIss(response);
     if (pathname.startsWith(`${MOUNT}/interaction/`)) {
-      approve(provider, request, response).catch(() => response.destroy());
+      approve(provider, request, response, account(), agrees()).catch(() => response.destroy());
       return;
     }
     // Mounted as routers of Express do it: the provider sees paths below its issuer.
@@ -83,7 +95,7 @@ export async function startOidcProvider({
   };
 }
 
-function configuration(idTokenLifetime: number): object {
+function configuration(idTokenLifetime: number, accessTokenLifetime: number, rotates: boolean): object {
   const { jwk, privateKey } = signingKey('oidc-1');
   return {
     jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), kid: jwk.kid, alg: jwk.alg, use: 'sig' }] },
@@ -96,11 +108,12 @@ function configuration(idTokenLifetime: number): object {
       url: (_: unknown, { uid }: { uid: string }) => `${MOUNT}/interaction/${uid}`,
     },
     issueRefreshToken: () => true,
-    // A client whose stream and call find the token expired at the same moment renews it twice.
-    rotateRefreshToken: false,
+    // Not by default: a client whose stream and call find the token expired at the same moment renews it twice.
+    rotateRefreshToken: rotates,
     features: {
       devInteractions: { enabled: false },
       registration: { enabled: true },
+      revocation: { enabled: true },
       rpInitiatedLogout: {
         // Its own page says on the console that it should be replaced.
         logoutSource: (context: { body: string }, form: string) => {
@@ -113,7 +126,7 @@ function configuration(idTokenLifetime: number): object {
           scope: SCOPES,
           audience: AUDIENCE,
           accessTokenFormat: 'jwt',
-          accessTokenTTL: ACCESS_TOKEN_LIFETIME,
+          accessTokenTTL: accessTokenLifetime,
           jwt: { sign: { alg: 'ES256' } },
         }),
         useGrantedResource: () => true,
@@ -126,7 +139,7 @@ function configuration(idTokenLifetime: number): object {
       registration: '/clients-registrations/openid-connect',
     },
     ttl: {
-      AccessToken: ACCESS_TOKEN_LIFETIME,
+      AccessToken: accessTokenLifetime,
       Session: 600,
       Interaction: 600,
       Grant: 600,
@@ -223,12 +236,15 @@ async function approve(
   provider: Provider,
   request: IncomingMessage,
   response: ServerResponse,
+  accountId: string,
+  agrees: boolean,
 ): Promise<void> {
   const { prompt, params, session } = await provider.interactionDetails(request, response);
   if (prompt.name === 'login')
-    return provider.interactionFinished(request, response, { login: { accountId: 'alice' } });
+    return provider.interactionFinished(request, response, { login: { accountId } });
+  if (!agrees) return provider.interactionFinished(request, response, { error: 'access_denied' });
   const grant = new provider.Grant({
-    accountId: session?.accountId ?? 'alice',
+    accountId: session?.accountId ?? accountId,
     clientId: String(params['client_id']),
   });
   grant.addOIDCScope(`openid offline_access ${SCOPES}`);

@@ -118,6 +118,27 @@ export const POLICIES_LIMITS = {
   budgetFreshness: 250,
   /** How long counters are read before each call after another process with the same SQLite file was noticed. */
   budgetPresence: 10 * SECOND,
+  /**
+   * Sign-ins of users at MCP servers: how long a link is valid; open links of a user for one server, of which the latest are kept;
+   * codes that can be entered for one; and links for whose users a process waits, with the interval.
+   */
+  signInLifetime: 10 * 60 * SECOND,
+  openSignIns: 8,
+  signInAttempts: 5,
+  pendingSignIns: 1_000,
+  signInPoll: SECOND,
+  /**
+   * Tokens of users: renewed this long before they expire; not renewed again when refused right after they were issued; how long
+   * one process has for it while the others wait, and how often these look; and how often it tries to store what it has got.
+   */
+  tokenRenewal: 30 * SECOND,
+  freshToken: 10 * SECOND,
+  renewalLease: 30 * SECOND,
+  renewalPoll: SECOND / 10,
+  renewalWrites: 10,
+  /** Scopes that a user is asked for, and characters of a challenge that are read. */
+  oauthScopes: 100,
+  challengeLength: 8 * KIB,
   /** How often virtual keys are compared with the database, for changes by other gateways. */
   keyRefresh: SECOND,
 } as const;

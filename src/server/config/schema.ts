@@ -26,6 +26,7 @@ import {
 } from '../transport/connection-settings.ts';
 import { sharedSchema } from '../transport/redis/settings.ts';
 import { trustedProxiesSchema } from '../transport/trusted-proxies.ts';
+import { signInSchema } from '../user-tokens/settings.ts';
 import { OTHER_PROCESS_SETTINGS } from './not-built.ts';
 import {
   attachedPolicySchema,
@@ -160,9 +161,10 @@ const processSchema = mapping('Settings of the process, read at startup.', {
         .describe(
           'Maximum number of child processes of stdio targets. At the limit, the session that has been idle for the longest time is ended; if none is idle, new sessions are rejected with status 503.',
         ),
+      signIn: signInSchema.optional(),
     })
     .prefault({})
-    .describe('Limits of MCP sessions.'),
+    .describe('MCP sessions, and sign-in of users at MCP servers.'),
   http: requestValidationSchema,
   modelCatalog: list(
     'Price catalogs, for the cost of LLM calls. Entries of later catalogs replace those of earlier ones.',

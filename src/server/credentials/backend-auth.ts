@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { membersOf } from '../../core/foreign.ts';
+import { elementsOf, membersOf } from '../../core/foreign.ts';
 import { list } from '../../core/schema/mapping.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { isHeaderValue } from '../kernel/request/header-list.ts';
@@ -41,45 +41,54 @@ export const BACKEND_AUTH_EXPRESSIONS = [
   'crossAppAccess.subjectToken.source.expression',
 ] as const;
 
+/** The fields of `backendAuthSchema`. */
+export const backendAuthFields = () => ({
+  key: z
+    .union([textOrFile, z.strictObject({ value: textOrFile.describe('The key.'), location })])
+    .optional()
+    .meta({ secret: true })
+    .describe('A key, or `{ file: … }`; as `{ value: …, location: … }` also with its place.'),
+  passthrough: z
+    .strictObject({ location })
+    .optional()
+    .describe('The token of the client that `jwtAuth` or `mcpAuthentication` has validated and removed.'),
+  jwtSign: jwtSignSchema
+    .extend({ location })
+    .optional()
+    .describe('A token (JWT) that is signed for each request.'),
+  oauthTokenExchange: tokenExchangeSchema.optional(),
+  crossAppAccess: crossAppAccessSchema.optional(),
+  aws: awsSchema.optional(),
+  gcp: gcpSchema.optional(),
+  azure: azureSchema.optional(),
+  credentials: list(
+    'Further credentials.',
+    z.strictObject({
+      key: textOrFile.meta({ secret: true }).describe('The credential, or `{ file: … }`.'),
+      location: placementSchema.describe('Its place in the request.'),
+    }),
+  ),
+});
+
+/** Checks that one method is set, or only further credentials are. `own`: the methods of one kind of backend. */
+export const exactlyOneMethod =
+  (...own: readonly string[]) =>
+  (value: Readonly<Record<string, unknown>>, context: z.core.$RefinementCtx): void => {
+    const names = [...METHODS, ...own];
+    const set = names.filter((name) => value[name] !== undefined).length;
+    if (set === 1 || (set === 0 && elementsOf(value['credentials']).length > 0)) return;
+    context.addIssue({
+      code: 'custom',
+      message: `expected exactly one of ${names.map((name) => `\`${name}\``).join(', ')}, or \`credentials\``,
+      params: { code: 'AGW0105' },
+    });
+  };
+
 /** Ways to authenticate at a backend, of which one is set; and further credentials. */
 export const backendAuthSchema = z.lazy(() =>
   z
-    .strictObject({
-      key: z
-        .union([textOrFile, z.strictObject({ value: textOrFile.describe('The key.'), location })])
-        .optional()
-        .meta({ secret: true })
-        .describe('A key, or `{ file: … }`; as `{ value: …, location: … }` also with its place.'),
-      passthrough: z
-        .strictObject({ location })
-        .optional()
-        .describe('The token of the client that `jwtAuth` or `mcpAuthentication` has validated and removed.'),
-      jwtSign: jwtSignSchema
-        .extend({ location })
-        .optional()
-        .describe('A token (JWT) that is signed for each request.'),
-      oauthTokenExchange: tokenExchangeSchema.optional(),
-      crossAppAccess: crossAppAccessSchema.optional(),
-      aws: awsSchema.optional(),
-      gcp: gcpSchema.optional(),
-      azure: azureSchema.optional(),
-      credentials: list(
-        'Further credentials.',
-        z.strictObject({
-          key: textOrFile.meta({ secret: true }).describe('The credential, or `{ file: … }`.'),
-          location: placementSchema.describe('Its place in the request.'),
-        }),
-      ),
-    })
-    .superRefine((value, context) => {
-      const methods = METHODS.filter((name) => value[name] !== undefined).length;
-      if (methods === 1 || (methods === 0 && value.credentials.length > 0)) return;
-      context.addIssue({
-        code: 'custom',
-        message: `expected exactly one of ${METHODS.map((name) => `\`${name}\``).join(', ')}, or \`credentials\``,
-        params: { code: 'AGW0105' },
-      });
-    })
+    .strictObject(backendAuthFields())
+    .superRefine(exactlyOneMethod())
     .describe('Sends a credential to the backend instead of that of the client.'),
 );
 
@@ -88,7 +97,7 @@ export type BackendAuthConfig = z.output<typeof backendAuthSchema>;
 /** One line for people, without secrets: the method, and whom its tokens are for. */
 export function describeBackendAuth(config: object): string {
   const members = membersOf(config);
-  const method = METHODS.find((name) => members[name] !== undefined) ?? 'credentials';
+  const method = [...METHODS, 'oauth'].find((name) => members[name] !== undefined) ?? 'credentials';
   const { audience, audiences = audience } = membersOf(members[method]);
   const names = [audiences].flat().filter((name) => typeof name === 'string');
   return names.length === 0 ? method : `${method} for ${names.join(', ')}`;
@@ -107,6 +116,8 @@ export type BackendCredential =
       /** The token, if it is always the same. */
       readonly key?: string;
       readonly close?: () => Promise<void>;
+      /** Whether users sign in for it. */
+      readonly signsIn?: boolean;
     }
   | { readonly sign: SignRequest };
 

@@ -13,6 +13,17 @@ export interface CallerToken {
   readonly key?: string | undefined;
   /** The token, from the cache or a new one; undefined if the request has none. Rejects with an `AppError`. */
   get(): string | undefined | Promise<string>;
+  /** The server has refused the token. Whether the request may be sent again; rejects with an `AppError`. */
+  refused?(refusal: Refusal): Promise<boolean>;
+}
+
+/** How a server has refused a token. */
+export interface Refusal {
+  readonly status: 401 | 403;
+  /** `WWW-Authenticate`. */
+  readonly challenge: string | string[] | undefined;
+  /** The request was sent again already. */
+  readonly isSecond: boolean;
 }
 
 /** Tokens that were exchanged and removed, by their place: a server of the route, or another model, may need another for it. */

@@ -3,6 +3,7 @@ import type { CompileContext } from '../kernel/compile-context.ts';
 import type { McpBackendConfig } from './backend-config.ts';
 import type { Target, TargetKind } from './connection/target.ts';
 import { compileTargetPolicies } from './connection/target-policies.ts';
+import { type EndpointConfig, endpointText } from './targets/endpoint.ts';
 import { targetKinds } from './targets/index.ts';
 
 /** Compiles one entry of `targets[]`. Reports a problem if it does not have exactly one kind. */
@@ -41,7 +42,9 @@ export function compileTarget(config: McpBackendConfig['targets'][number], conte
       help: 'remove `policies`',
     });
   const host = textIn(membersOf(config[kind.key])['host']);
-  const compiled = policies && compileTargetPolicies(policies, host, context.at('policies'));
+  const { mcp: remote } = config;
+  const url = remote && signInUrl(remote, policies?.backendTLS !== undefined);
+  const compiled = policies && compileTargetPolicies(policies, host, url, context.at('policies'));
   const target = (kind as TargetKind).compile(name, config[kind.key], context.at(kind.key), compiled);
   const credentials = compiled?.credentials;
   if (credentials === undefined) return target;
@@ -49,4 +52,11 @@ export function compileTarget(config: McpBackendConfig['targets'][number], conte
     await Promise.all([target.close(), credentials.close()]);
   };
   return { ...target, credentials, close };
+}
+
+/** The URL of a server at which users sign in. */
+function signInUrl(config: EndpointConfig, hasTls: boolean): string {
+  const text = endpointText(config, hasTls);
+  const hasPath = text.endsWith('/') || URL.parse(text)?.pathname !== '/';
+  return hasPath ? text : new URL('/mcp', text).href;
 }

@@ -15,6 +15,7 @@ import { ChildSlots } from '../mcp/child-slots.ts';
 import { setMcpProcess } from '../mcp/process.ts';
 import { ResultPool } from '../mcp/result-limits/kept-results.ts';
 import type { Metrics } from '../observe/metrics/metrics.ts';
+import { openSignInService, signInService } from '../user-tokens/service.ts';
 
 /** What the workers of a gateway share. */
 export interface Sharing {
@@ -107,6 +108,12 @@ export function runtimeSettings(
     return sessionKey;
   };
   processSecret.set(settings, { value: secret, isConfigured: key !== undefined });
+  const { signIn } = config.mcp;
+  if (signIn !== undefined && database !== undefined && key !== undefined)
+    signInService.set(
+      settings,
+      openSignInService({ settings: signIn, database, secret, log, limits: allLimits }),
+    );
   setMcpProcess(settings, {
     get sessionKey() {
       return secret();

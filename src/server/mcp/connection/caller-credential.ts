@@ -1,3 +1,4 @@
+import type { Refusal } from '../../credentials/subject-token.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
 import type { Upstream } from '../../transport/upstream/upstream.ts';
 import type { UpstreamRequest } from '../../transport/upstream/upstream-request.ts';
@@ -12,6 +13,11 @@ export interface CallerCredential {
   readonly keys: readonly string[];
   /** Completes a request, after all other changes to it. Rejects with a `TargetFailure` if a token cannot be had. */
   complete(request: UpstreamRequest, upstream: Upstream): Promise<UpstreamRequest>;
+  /**
+   * The server has refused what a completed request carried. Resolves to whether another attempt may carry something else. Rejects
+   * as `complete`. Absent if nothing can be done about it.
+   */
+  readonly refused?: ((refusal: Refusal, upstream: Upstream) => Promise<boolean>) | undefined;
   /** Removes tokens that were sent from text of the server. */
   clean(text: string): string;
 }
@@ -20,6 +26,8 @@ export interface CallerCredential {
 export interface TargetCredentials {
   /** Whether they depend on the client's request. */
   readonly readsRequest: boolean;
+  /** Whether users sign in at the server. */
+  readonly signsIn: boolean;
   /**
    * Those of a request, or of the gateway itself. `ofRoute`: headers with credentials of the route, which are not sent. Never
    * throws: what a request lacks is the failure of `complete`.

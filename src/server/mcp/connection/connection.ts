@@ -12,6 +12,7 @@ import { ReplayedRequests } from './replayed-requests.ts';
 import type { Target } from './target.ts';
 import {
   detailOf,
+  signInOf,
   startingMessage,
   TargetFailure,
   timeoutFailure,
@@ -69,6 +70,8 @@ export class Connection {
   #joinsLate = false;
   /** The client's `initialize` parameters are known, so that a new session can be initialized in its name. */
   #canInitialize = true;
+  /** The sign-in of the user that is waited for. */
+  #awaited: string | undefined;
   #reinitializedAt = Number.NEGATIVE_INFINITY;
   /** The gateway itself has sent `notifications/initialized` to the server. */
   #isConfirmed = false;
@@ -127,7 +130,8 @@ export class Connection {
     if (this.#closed) return Promise.reject(new Error('the session ended'));
     if (this.#ready !== undefined) return this.#ready;
     const since = performance.now() - this.#failedAt;
-    if (this.problem !== undefined && since < this.#backOff)
+    // Only a look at the database tells whether the user has signed in meanwhile.
+    if (this.problem !== undefined && since < this.#backOff && signInOf(this.#failure) === undefined)
       return Promise.reject(this.#failure instanceof TargetFailure ? this.#failure : new Error(this.problem));
     this.#ready = this.#connect(headers, isFirst);
     return this.#ready;
@@ -139,7 +143,12 @@ export class Connection {
    */
   readySoon(headers: ClientHeaders, isList = false): Promise<Ready> {
     const ready = this.ready(headers);
-    if (!isList || this.#unavailable === undefined || this.#rpc !== undefined)
+    if (
+      !isList ||
+      this.#unavailable === undefined ||
+      this.#rpc !== undefined ||
+      signInOf(this.#failure) !== undefined
+    )
       return withTimeout(ready, this.target.limits, undefined, this.target);
     ready.catch(() => undefined);
     return Promise.reject(new Error(this.#unavailable()));
@@ -304,6 +313,7 @@ export class Connection {
       return { rpc, result, message };
     } catch (error) {
       this.#fail(error);
+      this.#awaitSignIn(error, headers);
       const reason = messageOf(error);
       this.#unavailable = () => reason;
       void rpc.close();
@@ -312,6 +322,16 @@ export class Connection {
       clearTimeout(slow);
       this.#connecting = undefined;
     }
+  }
+
+  /** Connects as soon as the user has signed in, so that the client hears of the items. */
+  #awaitSignIn(error: unknown, headers: ClientHeaders): void {
+    const link = signInOf(error);
+    if (link === undefined || link.id === this.#awaited) return;
+    this.#awaited = link.id;
+    void link.done.then(() => {
+      if (this.#awaited === link.id && !this.#closed) this.ready(headers).catch(() => undefined);
+    });
   }
 
   #noteSlow(): void {
@@ -341,7 +361,7 @@ export class Connection {
     this.isAsleep = false;
     this.#failure = error;
     this.problem = detailOf(error);
-    if (!this.#closed)
+    if (!this.#closed && signInOf(error) === undefined)
       this.#log.warn('mcp', 'target is not available', { target: this.target.name, problem: this.problem });
   }
 }

@@ -3,7 +3,7 @@ import { AppError, messageOf } from '../../../core/errors.ts';
 import type { BackendCredential } from '../../credentials/backend-auth.ts';
 import { awsScopeOf } from '../../credentials/cloud/aws.ts';
 import { type OwnRequest, placeInOwn } from '../../credentials/placement.ts';
-import type { CallerToken } from '../../credentials/subject-token.ts';
+import type { CallerToken, Refusal } from '../../credentials/subject-token.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { RequestObserver } from '../../kernel/observer.ts';
 import { FieldNames, HeaderList, withoutFields } from '../../kernel/request/header-list.ts';
@@ -11,6 +11,7 @@ import type { RequestContext } from '../../kernel/request/request-context.ts';
 import type { SignRequest } from '../../transport/host-backend.ts';
 import type { Upstream } from '../../transport/upstream/upstream.ts';
 import type { UpstreamRequest } from '../../transport/upstream/upstream-request.ts';
+import { SignInRequired } from '../../user-tokens/sign-in-required.ts';
 import type { CallerCredential, TargetCredentials } from './caller-credential.ts';
 import { TargetFailure } from './target-failure.ts';
 
@@ -41,6 +42,7 @@ export function targetCredentials(
   return {
     readsRequest:
       changesOf !== undefined || compiled.some((each) => !('sign' in each) && each.readFrom !== undefined),
+    signsIn: compiled.some((each) => 'signsIn' in each && each.signsIn === true),
     of(request, ofRoute) {
       const sent = new SentTokens(request?.observer);
       const steps = compiled.map((each) =>
@@ -61,6 +63,7 @@ export function targetCredentials(
 interface Step {
   readonly keys: readonly string[];
   add(draft: Draft): Promise<void>;
+  readonly refused?: CallerToken['refused'];
 }
 
 /** A class, as a closure would keep the request. */
@@ -106,8 +109,21 @@ class SentCredential implements CallerCredential {
     return { ...given, path: draft.path, headers: draft.headers.raw };
   }
 
+  get refused(): CallerCredential['refused'] {
+    const step = this.#steps.find(({ refused }) => refused !== undefined);
+    return step && ((refusal, upstream) => renewed(step, refusal, upstream));
+  }
+
   clean(text: string): string {
     return this.#sent.clean(text);
+  }
+}
+
+async function renewed({ refused }: Step, refusal: Refusal, { address }: Upstream): Promise<boolean> {
+  try {
+    return (await refused?.(refusal)) ?? false;
+  } catch (error) {
+    throw withoutCredential(address, error);
   }
 }
 
@@ -144,18 +160,21 @@ function tokenOf(
 }
 
 function step(
-  { key, get }: CallerToken,
+  token: CallerToken,
   place: (request: OwnRequest, credential: string) => void,
   sent: SentTokens,
 ): Step {
   return {
-    keys: key === undefined ? [] : [key],
+    keys: token.key === undefined ? [] : [token.key],
     async add(draft) {
-      const token = await get();
-      if (token === undefined) return;
-      sent.add(token);
-      place(draft, token);
+      const value = await token.get();
+      if (value === undefined) return;
+      sent.add(value);
+      place(draft, value);
     },
+    ...(token.refused !== undefined && {
+      refused: (refusal) => token.refused?.(refusal) ?? Promise.resolve(false),
+    }),
   };
 }
 
@@ -191,7 +210,11 @@ function withoutCredential(address: string, error: unknown): TargetFailure {
   const why = 'the gateway has no credential for the server';
   const reason = error instanceof AppError ? `: ${error.message.replace(/^upstream call failed: /, '')}` : '';
   const detail = error instanceof AppError ? (error.detail ?? error.message) : messageOf(error);
-  const failure = new TargetFailure(`${why}${reason}`, `${address}: ${why}: ${detail}`);
+  const failure =
+    error instanceof SignInRequired
+      ? new TargetFailure(error.message, `${address}: ${error.message}`)
+      : new TargetFailure(`${why}${reason}`, `${address}: ${why}: ${detail}`);
+  if (error instanceof SignInRequired) failure.signIn = error.link;
   failure.credential = error instanceof AppError && error.status < 500 ? 'refused' : 'unavailable';
   return failure;
 }

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { messageOf } from '../../../core/errors.ts';
 import type { Limits } from '../../../core/limits.ts';
+import type { SignInLink } from '../../user-tokens/sign-in-required.ts';
 import type { Target } from './target.ts';
 
 /**
@@ -15,6 +16,8 @@ export class TargetFailure extends Error {
   isRefusedMethod = false;
   /** Why the request was not sent: its credential was refused, or could not be asked for. */
   credential: 'refused' | 'unavailable' | undefined;
+  /** The user has to sign in at the server. Only the user gets the link: neither message nor detail has it. */
+  signIn: SignInLink | undefined;
   /** The same failure without words of the server, if `message` has some: guardrails cannot check them. */
   unquoted: TargetFailure | undefined;
 
@@ -40,6 +43,10 @@ export class UpstreamStatusError extends Error {
     this.body = body;
   }
 }
+
+/** Where the user has to sign in, if that is what a failure is about. */
+export const signInOf = (error: unknown): SignInLink | undefined =>
+  error instanceof TargetFailure ? error.signIn : undefined;
 
 /** Text of a failure for the log. */
 export const detailOf = (error: unknown): string =>

@@ -1,6 +1,11 @@
 import { z } from 'zod';
 import { mapping } from '../../../core/schema/mapping.ts';
-import { backendAuthSchema, compileBackendAuth } from '../../credentials/backend-auth.ts';
+import {
+  type BackendCredential,
+  backendAuthFields,
+  compileBackendAuth,
+  exactlyOneMethod,
+} from '../../credentials/backend-auth.ts';
 import { awsScopeOf, reportMissingRegion } from '../../credentials/cloud/aws.ts';
 import { tryEvaluate } from '../../expressions/cel/expression.ts';
 import {
@@ -15,6 +20,7 @@ import { headerChanges, headerChangesSchema } from '../../kernel/request/header-
 import { FieldNames } from '../../kernel/request/header-list.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { backendTlsSchema, compileBackendTls } from '../../transport/tls/backend-tls.ts';
+import { oauthCredential, oauthSchema } from '../../user-tokens/credential.ts';
 import type { TargetPolicies } from './target.ts';
 import { type ChangeHeaders, targetCredentials } from './target-credentials.ts';
 
@@ -25,7 +31,9 @@ export const targetPoliciesSchema = z.lazy(() =>
   z
     .strictObject({
       backendTLS: backendTlsSchema.optional(),
-      backendAuth: backendAuthSchema
+      backendAuth: z
+        .strictObject({ ...backendAuthFields(), oauth: oauthSchema.optional() })
+        .superRefine(exactlyOneMethod('oauth'))
         .optional()
         .describe(
           "Credential for the server, instead of that of the client and of the route's `backendAuth`. The client's `Authorization` header is never sent then.",
@@ -69,15 +77,23 @@ export const targetPoliciesSchema = z.lazy(() =>
 
 type Config = z.output<typeof targetPoliciesSchema>;
 
-/** Compiles the policies of a target, and reads the files that they name. `host` is that of the target. */
-export function compileTargetPolicies(config: Config, host: string, context: CompileContext): TargetPolicies {
+/**
+ * Compiles the policies of a target, and reads the files that they name. `host` is that of the target, `url` where users sign in
+ * for it: undefined for kinds that have no `oauth`.
+ */
+export function compileTargetPolicies(
+  config: Config,
+  host: string,
+  url: string | undefined,
+  context: CompileContext,
+): TargetPolicies {
   const { backendTLS, backendAuth } = config;
   const at = context.at('backendAuth');
   const [name = ''] = host.replace(/^https?:\/\//i, '').split('/');
   if (backendAuth?.aws !== undefined && awsScopeOf(name) === undefined)
     reportMissingRegion(backendAuth.aws, at.at('aws'));
   const credentials = targetCredentials(
-    backendAuth && compileBackendAuth(backendAuth, at),
+    backendAuth && [...compileOauth(backendAuth.oauth, url, at), ...compileBackendAuth(backendAuth, at)],
     compileChanges(config, context),
     at,
   );
@@ -85,6 +101,25 @@ export function compileTargetPolicies(config: Config, host: string, context: Com
     ...(backendTLS !== undefined && { tls: compileBackendTls(backendTLS, context.at('backendTLS')) }),
     ...(credentials !== undefined && { credentials }),
   };
+}
+
+function compileOauth(
+  oauth: z.output<typeof oauthSchema> | undefined,
+  url: string | undefined,
+  context: CompileContext,
+): BackendCredential[] {
+  if (oauth === undefined) return [];
+  const at = context.at('oauth');
+  const parsed = url === undefined ? null : URL.parse(url);
+  if (parsed !== null && /^https?:$/.test(parsed.protocol))
+    return [oauthCredential(oauth, parsed, at) ?? []].flat();
+  at.report({
+    code: 'AGW0105',
+    atKey: true,
+    message: '`oauth` is for targets `mcp` with an http or https URL',
+    help: 'remove it, or set `mcp.host` to the URL of the server',
+  });
+  return [];
 }
 
 /** Compiles header changes. Expressions are evaluated when a request arrives: what is sent for it later has the same values. */

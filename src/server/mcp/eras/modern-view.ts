@@ -6,7 +6,7 @@ import { edit, valueAt } from '../../kernel/json/json-text.ts';
 import { TransientMap } from '../../kernel/transient-map.ts';
 import { type ClientHeaders, NO_HEADERS } from '../connection/client-headers.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../connection/target.ts';
-import { refusal } from '../protocol/client-capabilities.ts';
+import { refusal, takesInput } from '../protocol/client-capabilities.ts';
 import type { Envelope } from '../protocol/envelope.ts';
 import {
   answeredRequest,
@@ -34,7 +34,6 @@ import {
   NO_CALL,
   STATE_OF_ANOTHER,
   subjectOf,
-  takesInput,
   tokenOf,
   UNKNOWN_STATE,
   type ViewedCall,

@@ -63,11 +63,6 @@ export const UNKNOWN_STATE =
 export const STATE_OF_ANOTHER =
   'params.requestState belongs to another request: repeat the method, name and arguments of the first';
 
-/** Requests that may be answered with `input_required` ("Supported Requests"). */
-const TAKES_INPUT = new Set(['tools/call', 'prompts/get', 'resources/read']);
-
-export const takesInput = (method: string): boolean => TAKES_INPUT.has(method);
-
 /** What a retry must have in common with the first request: all but the input, the state and `_meta`. */
 export function subjectOf({ method, params }: RpcMessage): string {
   const { _meta, requestState, inputResponses, ...rest } = params;

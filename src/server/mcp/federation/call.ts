@@ -10,7 +10,7 @@ import type { ClientHeaders } from '../connection/client-headers.ts';
 import type { Connection, Ready } from '../connection/connection.ts';
 import type { CallHandler, JsonRpcConnection } from '../connection/json-rpc-connection.ts';
 import type { Target } from '../connection/target.ts';
-import { publicProblem, TargetFailure, UpstreamStatusError } from '../connection/target-failure.ts';
+import { publicProblem, signInOf, TargetFailure, UpstreamStatusError } from '../connection/target-failure.ts';
 import { LIST_METHODS } from '../names/names.ts';
 import type { RpcMessage } from '../protocol/message.ts';
 import { errorMessage, RPC, RpcError } from '../protocol/protocol.ts';
@@ -18,6 +18,7 @@ import type { ItemAccess, McpFields, MessageGuards, ShownBundle } from '../reque
 import type { Session } from '../session/session.ts';
 import { UpstreamSessionLost } from '../targets/http/session-loss.ts';
 import { limitedResult } from './limited-result.ts';
+import { answerSignIn } from './sign-in.ts';
 
 /** One request of a client that is handled by a session. */
 export interface ClientCall {
@@ -270,6 +271,11 @@ export function fail(call: ClientCall, connection: Connection, original: unknown
   const error = checkable(call, original);
   if (error instanceof UpstreamStatusError && call.session.connections.length === 1) {
     call.refused(error);
+    return;
+  }
+  const link = signInOf(error);
+  if (link !== undefined) {
+    answerSignIn(call, connection.target.name, link, messageOf(error));
     return;
   }
   if (error instanceof TargetFailure) call.log.errorDetail = error.detail;

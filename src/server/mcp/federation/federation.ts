@@ -3,7 +3,6 @@ import { edit, valueAt } from '../../kernel/json/json-text.ts';
 import type { Connection } from '../connection/connection.ts';
 import { ReplayedRequests } from '../connection/replayed-requests.ts';
 import type { Target } from '../connection/target.ts';
-import { withTimeout } from '../connection/target-failure.ts';
 import { warnAboutToolNames } from '../connection/target-warnings.ts';
 import {
   type ItemKind,
@@ -25,12 +24,14 @@ import { parseMessage, type RpcMessage } from '../protocol/message.ts';
 import { MODERN_REQUESTS, RPC, RpcError, resultMessage, SESSION_REQUESTS } from '../protocol/protocol.ts';
 import type { McpFields, MessageGuards } from '../request-fields.ts';
 import type { Session } from '../session/session.ts';
-import { UpstreamSessionLost } from '../targets/http/session-loss.ts';
 import type { ClientCall, Rewrite } from './call.ts';
-import { answerFailure, endList, forward, recordArguments } from './call.ts';
-import { filterList, inBundle, type Listing, listAll, listResult, listTasks, renamedItem } from './lists.ts';
+import { answerFailure, endList, fail, forward, recordArguments } from './call.ts';
+import { listResult } from './list-result.ts';
+import { filterList, inBundle, type Listing, listAll, listTasks, renamedItem } from './lists.ts';
 import { checkPin, needsPin } from './pinned-call.ts';
 import { readResult } from './read-result.ts';
+import { runOnEach } from './run-on-each.ts';
+import { runSignIn, signInConnection, signInTool, takeSignInAnswer } from './sign-in.ts';
 import { runWithSearch } from './tool-search.ts';
 
 /** Runs one request of a client on the targets of its session. The stream always gets a response. */
@@ -46,9 +47,13 @@ export function dispatch(call: ClientCall): void {
 
 /** Returns undefined if the request was answered or sent at once. */
 function run(call: ClientCall): Promise<void> | undefined {
+  takeSignInAnswer(call);
   const { message, session } = call;
   recordItem(call);
   rejectUnknownMethod(call);
+  const signIn = signInConnection(call);
+  if (signIn !== undefined)
+    return runSignIn(call, signIn).catch((error: unknown) => fail(call, signIn, error));
   const item = namedItem(message.method, message.params);
   const { keptResults } = session;
   if (keptResults !== undefined && item !== undefined && readResult(call, item, keptResults))
@@ -180,8 +185,10 @@ function recordingReplayed(
 async function runList(call: ClientCall, list: ListMethod): Promise<void> {
   const { message, session } = call;
   const listing = await listAll(call, message.method, list);
-  if (listing.listed.length === 0 || (session.options.failClosed && listing.unavailable.length > 0)) {
-    const reasons = listing.unavailable.map(({ name, error }) => `target "${name}": ${error}`).join('; ');
+  const failing = listing.unavailable.filter(({ name }) => !listing.signIns.includes(name));
+  const hasNone = listing.listed.length + listing.signIns.length === 0;
+  if (hasNone || (session.options.failClosed && failing.length > 0)) {
+    const reasons = failing.map(({ name, error }) => `target "${name}": ${error}`).join('; ');
     throw new RpcError(RPC.internalError, `no target answered: ${reasons}`);
   }
   if (list.kind === 'tool')
@@ -194,7 +201,9 @@ async function runList(call: ClientCall, list: ListMethod): Promise<void> {
   const items = session.options.prefixed
     ? prefixedItems(call, list, listing)
     : unambiguousItems(call, list, listing);
-  await endList(call, listResult(call, list.member, items, listing.unavailable));
+  const signIns = list.kind === 'tool' && session.options.prefixed ? listing.signIns : [];
+  const tools = signIns.map((target) => signInTool(call, target));
+  await endList(call, listResult(call, list.member, [...items, ...tools], listing.unavailable));
 }
 
 function prefixedItems(call: ClientCall, list: ListMethod, { listed }: Listing): string[] {
@@ -363,36 +372,4 @@ function recordName(log: McpFields, kind: ItemKind, name: string): void {
   else if (kind === 'prompt') log.prompt = name;
   else if (kind === 'task') log.task = name;
   else log.resourceUri = name;
-}
-
-async function runOnEach(call: ClientCall, capability: string): Promise<void> {
-  const { session, message, headers, headTimeout, stream } = call;
-  // Capabilities are unknown in a resumed session: the server gets the request and may reject it.
-  const able = session.connections.filter(
-    ({ capabilities }) => capabilities === undefined || capability in capabilities,
-  );
-  const paramsSpan = valueAt(message.text, ['params']);
-  const params = paramsSpan && message.text.slice(paramsSpan.start, paramsSpan.end);
-  const send = async (connection: Connection, isRetry = false): Promise<RpcMessage> => {
-    const { rpc } = await connection.readySoon(headers, true);
-    try {
-      return await rpc.call(message.method, params, headers, undefined, headTimeout);
-    } catch (error) {
-      if (isRetry || session.isClientUnknown || !(error instanceof UpstreamSessionLost)) throw error;
-      connection.dropSession(rpc);
-      return send(connection, true);
-    }
-  };
-  const outcomes = await Promise.allSettled(
-    able.map((connection) => withTimeout(send(connection), connection.target.limits)),
-  );
-  const failed = outcomes.find((outcome) => outcome.status === 'rejected');
-  if (failed !== undefined && outcomes.every((outcome) => outcome.status === 'rejected')) {
-    throw failed.reason instanceof RpcError
-      ? failed.reason
-      : new RpcError(RPC.internalError, 'no target answered');
-  }
-  // Also for targets that are not connected: the request is sent to them when they join.
-  for (const connection of session.connections) connection.replayed.record(message);
-  stream.end(resultMessage(message.id ?? 'null', '{}'));
 }

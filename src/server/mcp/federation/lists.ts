@@ -7,20 +7,18 @@ import type { ClientHeaders } from '../connection/client-headers.ts';
 import type { Connection } from '../connection/connection.ts';
 import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
 import { ListPages } from '../connection/list-pages.ts';
-import { UpstreamStatusError, withTimeout } from '../connection/target-failure.ts';
+import { signInOf, UpstreamStatusError, withTimeout } from '../connection/target-failure.ts';
 import { warnAboutToolNames } from '../connection/target-warnings.ts';
 import { type ItemKind, type ListMethod, outwardName, outwardTask } from '../names/names.ts';
 import { UNANNOUNCED } from '../protocol/initialize-result.ts';
 import type { RpcMessage } from '../protocol/message.ts';
-import { RPC, RpcError, resultMessage } from '../protocol/protocol.ts';
-import { completeMembers } from '../protocol/results.ts';
+import { RPC, RpcError } from '../protocol/protocol.ts';
 import { waitForFirstTarget } from '../session/initialize.ts';
 import { UpstreamSessionLost } from '../targets/http/session-loss.ts';
 import type { ListSource } from '../tool-pinning/tool-pins.ts';
 import type { ClientCall } from './call.ts';
-
-/** Key in the `_meta` of a merged list that names the targets which are missing from it, and why. */
-const UNAVAILABLE_META_KEY = 'agctl/unavailableTargets';
+import { listResult, type Unavailable } from './list-result.ts';
+import { listedReason } from './sign-in.ts';
 
 /** An item of a list as JSON text. `name` is the one in the text, `own` the target's, which `targets[].tools` can change. */
 interface ListedItem {
@@ -38,7 +36,9 @@ export interface TargetItems {
 /** Items of all targets in the order of the configuration, and the targets that failed. */
 export interface Listing {
   readonly listed: readonly TargetItems[];
-  readonly unavailable: readonly { readonly name: string; readonly error: string }[];
+  readonly unavailable: readonly Unavailable[];
+  /** Targets that are unavailable until the user has signed in. */
+  readonly signIns: readonly string[];
 }
 
 /**
@@ -79,27 +79,21 @@ function listingOf(
   results: readonly PromiseSettledResult<TargetItems['items']>[],
 ): Listing {
   const listed: TargetItems[] = [];
-  const unavailable: { name: string; error: string }[] = [];
+  const unavailable: Unavailable[] = [];
+  const signIns: string[] = [];
   for (const [index, connection] of connections.entries()) {
     const result = results[index];
     if (result === undefined) continue;
-    if (result.status === 'fulfilled') listed.push({ connection, items: result.value });
-    else unavailable.push({ name: connection.target.name, error: messageOf(result.reason) });
+    const { name } = connection.target;
+    if (result.status === 'fulfilled') {
+      listed.push({ connection, items: result.value });
+      continue;
+    }
+    const link = signInOf(result.reason);
+    if (link !== undefined) signIns.push(name);
+    unavailable.push({ name, error: link === undefined ? messageOf(result.reason) : listedReason(link) });
   }
-  return { listed, unavailable };
-}
-
-/** Creates the response to a list request; `_meta` names the unavailable targets. */
-export function listResult(
-  { message: { id = 'null', method }, meta: envelope }: ClientCall,
-  member: string,
-  items: readonly string[],
-  unavailable: Listing['unavailable'],
-): string {
-  const meta =
-    unavailable.length === 0 ? '' : `,"_meta":${JSON.stringify({ [UNAVAILABLE_META_KEY]: unavailable })}`;
-  const complete = envelope === undefined ? '' : `${completeMembers(method)},`;
-  return resultMessage(id, `{${complete}${JSON.stringify(member)}:[${items.join(',')}]${meta}}`);
+  return { listed, unavailable, signIns };
 }
 
 const capabilityOf = (method: string): string => method.split('/')[0] ?? '';

@@ -19,7 +19,9 @@ import {
 import type { SearchableTool } from '../tool-search/tool-index.ts';
 import type { ToolSearch } from '../tool-search/tool-search.ts';
 import { answerError, type ClientCall, endList, recordArguments } from './call.ts';
-import { inBundle, type Listing, listAll, listResult, renamedItem, type TargetItems } from './lists.ts';
+import { listResult } from './list-result.ts';
+import { inBundle, type Listing, listAll, renamedItem, type TargetItems } from './lists.ts';
+import { signInTool } from './sign-in.ts';
 
 const LIST = 'tools/list';
 const CALL = 'tools/call';
@@ -63,13 +65,17 @@ function replaceCall(call: ClientCall): boolean {
 /** Answers `tools/list` with both tools of the gateway and the pinned ones. */
 async function list(call: ClientCall, search: ToolSearch): Promise<void> {
   call.log.resourceType = 'tool';
-  const { tools, unavailable } = await catalogOf(call);
+  const { tools, unavailable, signIns } = await catalogOf(call);
   const visible = tools.filter((tool) => isAllowed(call, tool));
   const servers = new Set(call.session.isFederated ? visible.map(({ target }) => target) : []);
   const pinned = visible
     .filter(({ name }) => search.isPinned(name))
     .map((tool) => inBundle(call, 'tool', tool.target, tool));
-  const items = [...metaTools(search, [...servers]), ...pinned];
+  const items = [
+    ...metaTools(search, [...servers]),
+    ...pinned,
+    ...signIns.map((target) => signInTool(call, target)),
+  ];
   await endList(call, listResult(call, TOOL_LIST.member, items, unavailable));
 }
 
@@ -152,7 +158,7 @@ interface FoundTool extends SearchableTool {
 }
 
 /** The tools of all targets of a session, before rules for the caller. */
-interface Catalog extends Pick<Listing, 'unavailable'> {
+interface Catalog extends Pick<Listing, 'unavailable' | 'signIns'> {
   readonly tools: readonly FoundTool[];
   /** Hash of the tools. */
   readonly key: string;
@@ -186,9 +192,10 @@ function catalogOf(call: ClientCall): Promise<Catalog> {
 async function listCatalog(call: ClientCall): Promise<Catalog> {
   const { session } = call;
   const listedAt = performance.now();
-  const { listed, unavailable } = await listAll(call, LIST, TOOL_LIST);
-  if (session.options.failClosed && unavailable.length > 0) {
-    const reasons = unavailable.map(({ name, error }) => `target "${name}": ${error}`).join('; ');
+  const { listed, unavailable, signIns } = await listAll(call, LIST, TOOL_LIST);
+  const failing = unavailable.filter(({ name }) => !signIns.includes(name));
+  if (session.options.failClosed && failing.length > 0) {
+    const reasons = failing.map(({ name, error }) => `target "${name}": ${error}`).join('; ');
     throw new RpcError(RPC.internalError, `no target answered: ${reasons}`);
   }
   for (const { connection, items } of listed)
@@ -200,8 +207,9 @@ async function listCatalog(call: ClientCall): Promise<Catalog> {
   const tools = session.options.prefixed ? listed.flatMap(prefixed) : unambiguous(listed);
   const hash = createHash('sha256');
   for (const { text } of tools) hash.update(text);
-  const catalog = { tools, unavailable, listedAt, key: hash.digest('base64') };
-  catalogs.set(session, catalog);
+  const catalog = { tools, unavailable, signIns, listedAt, key: hash.digest('base64') };
+  // Links expire, and users sign in.
+  if (signIns.length === 0) catalogs.set(session, catalog);
   return catalog;
 }
 

@@ -59,5 +59,14 @@ function missingPart(
   return isSupported ? undefined : `elicitation/create in mode ${JSON.stringify(mode).slice(0, 64)}`;
 }
 
+/** Whether a client opens links for its user: `elicitation/create` in mode `url` (since 2025-11-25). */
+export const acceptsUrls = ({ elicitation }: Capabilities): boolean =>
+  isRecord(elicitation) && isAnnounced(elicitation['url']);
+
+/** Requests that may be answered with `input_required` (2026-07-28, "Supported Requests"). */
+const TAKES_INPUT = new Set(['tools/call', 'prompts/get', 'resources/read']);
+
+export const takesInput = (method: string): boolean => TAKES_INPUT.has(method);
+
 /** Whether a client supports something. The specification has objects here; some clients send `true`. */
 const isAnnounced = (value: unknown): boolean => isRecord(value) || value === true;

@@ -5,7 +5,7 @@ import { type ClientHeaders, NO_HEADERS } from '../connection/client-headers.ts'
 import type { Connection, OpenTarget } from '../connection/connection.ts';
 import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
 import { discoverTarget, isKnownLegacy } from '../eras/negotiation.ts';
-import { takesInput } from '../eras/viewed-call.ts';
+import { takesInput } from '../protocol/client-capabilities.ts';
 import type { Envelope } from '../protocol/envelope.ts';
 import { descriptionIn, type InitializeResult } from '../protocol/initialize-result.ts';
 import type { RpcMessage } from '../protocol/message.ts';

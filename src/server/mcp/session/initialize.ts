@@ -6,7 +6,13 @@ import type { RequestObserver } from '../../kernel/observer.ts';
 import { traced } from '../connection/call-trace.ts';
 import { type ClientHeaders, NO_HEADERS } from '../connection/client-headers.ts';
 import type { Connection } from '../connection/connection.ts';
-import { detailOf, publicProblem, TargetFailure, timeoutMessage } from '../connection/target-failure.ts';
+import {
+  detailOf,
+  publicProblem,
+  signInOf,
+  TargetFailure,
+  timeoutMessage,
+} from '../connection/target-failure.ts';
 import { type InitializeResult, lowestRevision, UNANNOUNCED } from '../protocol/initialize-result.ts';
 import type { RpcMessage } from '../protocol/message.ts';
 import {
@@ -37,9 +43,17 @@ export async function connectAll(
     needsAll ? session.options.limits.sessionStartTimeout : session.options.limits.slowTargetStartWait,
     all,
   );
-  const missing = attempts.filter(({ isConnected }) => !isConnected);
+  // Clients show the link with the first call: most show nothing of a session that has failed.
+  const missing = attempts.filter(
+    ({ isConnected, problem }) => !isConnected && signInOf(problem) === undefined,
+  );
   if (missing.length === 0) return;
-  if (!needsAll && attempts.some(({ isConnected, isPending }) => isConnected || isPending)) {
+  if (
+    !needsAll &&
+    attempts.some(
+      (attempt) => attempt.isConnected || attempt.isPending || signInOf(attempt.problem) !== undefined,
+    )
+  ) {
     for (const { connection, isPending } of missing) if (isPending) connection.markLate();
     return;
   }

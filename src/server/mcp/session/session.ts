@@ -9,7 +9,7 @@ import { Connection, type OpenTarget } from '../connection/connection.ts';
 import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
 import type { Target } from '../connection/target.ts';
 import { outwardMessage, outwardName } from '../names/names.ts';
-import { type Capabilities, refusal } from '../protocol/client-capabilities.ts';
+import { acceptsUrls, type Capabilities, refusal } from '../protocol/client-capabilities.ts';
 import { canonicalId, parseMessage, type RpcMessage, TARGET_BOUNDS } from '../protocol/message.ts';
 import type { MessageGuards } from '../request-fields.ts';
 import { KeptResults, type ResultPool } from '../result-limits/kept-results.ts';
@@ -217,6 +217,16 @@ export class Session {
     const text = this.#renamed(connection, message);
     if (stream?.isOpen) stream.send(text);
     else this.#stream.send(text, isChange);
+  }
+
+  /** Whether the client opens links for its user. */
+  get acceptsUrls(): boolean {
+    return this.capabilities !== undefined && acceptsUrls(this.capabilities);
+  }
+
+  /** Sends a notification of the gateway itself to the client. */
+  sendOwn(text: string): void {
+    if (!this.closed) this.#stream.send(text, false);
   }
 
   /** What the client supports; undefined if that is not known. */

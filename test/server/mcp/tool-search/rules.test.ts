@@ -239,6 +239,7 @@ const NOT_OF_CALLS = {
   ai: 'of models',
   inferenceRouting: 'of models',
   budgets: 'of models',
+  mcpSignIn: 'instead of a backend',
   requestRedirect: 'instead of a backend',
   directResponse: 'instead of a backend',
   a2a: 'of agents',

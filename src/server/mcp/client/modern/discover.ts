@@ -1,11 +1,16 @@
 import { VERSION } from '../../../../core/version.ts';
 import { edit, valueAt } from '../../../kernel/json/json-text.ts';
-import { publicProblem } from '../../connection/target-failure.ts';
+import { publicProblem, signInOf } from '../../connection/target-failure.ts';
 import { answerError, forward } from '../../federation/call.ts';
 import { META, RPC, RpcError, resultMessage, SUPPORTED_REVISIONS } from '../../protocol/protocol.ts';
 import { announcingResources, withResources } from '../../result-limits/announced.ts';
 import { instructions, mergedCapabilities, withInstructions } from '../../session/initialize.ts';
 import type { ModernCall } from './modern-call.ts';
+
+/** A target at which the user has to sign in is missing; its lists say why. */
+function unlessSignIn(error: unknown): undefined {
+  if (signInOf(error) === undefined) throw error;
+}
 
 /**
  * Answers `server/discover`: with the answer of the only target, or with what all targets offer together. The revisions are those
@@ -29,11 +34,11 @@ export async function discover(call: ModernCall): Promise<void> {
   const ready = session.connections.filter(({ rpc }) => rpc !== undefined);
   try {
     const results = await Promise.all(
-      (session.connections.length === 1 ? session.connections : ready).map(async (connection) => ({
-        connection,
-        ...(await connection.readySoon(headers)),
-      })),
-    );
+      (session.connections.length === 1 ? session.connections : ready).map(async (connection) => {
+        const opened = await connection.readySoon(headers).catch(unlessSignIn);
+        return opened && { connection, ...opened };
+      }),
+    ).then((all) => all.filter((each) => each !== undefined));
     const [first] = results;
     const isOne = session.connections.length === 1 && first !== undefined;
     const capabilities = isOne

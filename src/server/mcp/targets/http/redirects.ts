@@ -36,12 +36,28 @@ export async function requestFollowing(
 ): Promise<Dispatcher.ResponseData> {
   const { upstream } = server;
   let { path } = request;
+  let refusals = 0;
   for (let followed = 0; ; followed += 1) {
     const next = path === request.path ? request : { ...request, path };
     // Completed for each request, as a signature covers the path.
     const response = await upstream.request(
       credential === undefined ? next : await credential.complete(next, upstream),
     );
+    const { statusCode: status } = response;
+    if ((status === 401 || status === 403) && credential?.refused !== undefined) {
+      const challenge = response.headers['www-authenticate'];
+      const isAgain = await credential
+        .refused({ status, challenge, isSecond: refusals > 0 }, upstream)
+        .catch((error: unknown) => {
+          discard(response);
+          throw error;
+        });
+      refusals += 1;
+      if (isAgain) {
+        discard(response);
+        continue;
+      }
+    }
     if (!REDIRECTS.has(response.statusCode)) {
       rejectEncoded(server, response);
       return response;

@@ -1,0 +1,155 @@
+import { membersOf, textIn } from '../../../core/foreign.ts';
+import type { EventStream } from '../../../core/sse.ts';
+import { edit, valueAt } from '../../kernel/json/json-text.ts';
+import type { SignInLink } from '../../user-tokens/sign-in-required.ts';
+import type { Connection } from '../connection/connection.ts';
+import { signInOf } from '../connection/target-failure.ts';
+import { inwardName, LIST_METHODS, outwardName } from '../names/names.ts';
+import { acceptsUrls, takesInput } from '../protocol/client-capabilities.ts';
+import { parseMessage, type RpcMessage } from '../protocol/message.ts';
+import { errorMessage, META, notificationMessage, RPC, resultMessage } from '../protocol/protocol.ts';
+import type { McpFields } from '../request-fields.ts';
+import type { Session } from '../session/session.ts';
+import { listResult } from './list-result.ts';
+
+// What a client gets of a target at which its user has to sign in. Only the client gets the link, and no log.
+
+/** A call, as far as sign-ins are concerned. */
+interface SignInCall {
+  readonly session: Session;
+  message: RpcMessage;
+  readonly meta?: Readonly<Record<string, unknown>>;
+  readonly stream: EventStream;
+  readonly log: McpFields;
+}
+
+/** MCP 2025-11-25, "Elicitation", "URL Elicitation Required Error". */
+const URL_ELICITATION_REQUIRED = -32042;
+/** First revision with links in elicitations. Revisions are dates, so they compare as strings. */
+const URLS_SINCE = '2025-11-25';
+/** The key of the input that a client of revision 2026-07-28 is asked for. */
+const INPUT = 'agctl/sign-in';
+
+/**
+ * The tool that stands for all tools of a target until its user has signed in: without it, no client would call the target, and no
+ * user see the link.
+ */
+const SIGN_IN_TOOL = 'gateway_sign_in';
+
+/** The description of the tool, as JSON text, with its name for clients. */
+export function signInTool({ session }: Pick<SignInCall, 'session'>, target: string): string {
+  return JSON.stringify({
+    name: session.options.prefixed ? outwardName('tool', target, SIGN_IN_TOOL) : SIGN_IN_TOOL,
+    title: `Sign in at ${target}`,
+    description: `The user has not signed in at "${target}" yet, so its tools are not available. Call this tool if the user wants something that "${target}" may be able to do, and show the user the link that it returns. Afterwards, the tools of "${target}" take its place.`,
+    inputSchema: { type: 'object', properties: {} },
+  });
+}
+
+/** Why a target is missing from a list, with the link. */
+export const listedReason = (link: SignInLink): string => `the user has to sign in: ${instruction(link)}`;
+
+/** Answers a call of a target at which the user has to sign in. `why` is also for the log. */
+export function answerSignIn(call: SignInCall, target: string, link: SignInLink, why: string): void {
+  const { message, stream, log, session } = call;
+  const { method, id = 'null' } = message;
+  const list = LIST_METHODS[method];
+  if (list !== undefined) {
+    const items = list.kind === 'tool' ? [signInTool(call, target)] : [];
+    stream.end(listResult(call, list.member, items, [{ name: target, error: listedReason(link) }]));
+    return;
+  }
+  const text = `${why}: "${target}". ${instruction(link)} Then try again.`;
+  log.errorMessage = why;
+  if (asksWithInput(call)) stream.end(resultMessage(id, inputRequired(target, link)));
+  else if (asksWithError(call)) {
+    log.errorCode = URL_ELICITATION_REQUIRED;
+    const elicitation = {
+      mode: 'url',
+      elicitationId: link.id,
+      url: link.url,
+      message: question(target, link),
+    };
+    stream.end(errorMessage(id, URL_ELICITATION_REQUIRED, text, { elicitations: [elicitation] }));
+    const done = notificationMessage('notifications/elicitation/complete', { elicitationId: link.id });
+    void link.done.then(() => session.sendOwn(done));
+  } else if (method === 'tools/call') {
+    log.isToolError = true;
+    const complete = call.meta === undefined ? {} : { resultType: 'complete' };
+    const result = { ...complete, content: [{ type: 'text', text }], isError: true };
+    stream.end(resultMessage(id, JSON.stringify(result)));
+  } else {
+    log.errorCode = RPC.internalError;
+    stream.end(errorMessage(id, RPC.internalError, text, { url: link.url }));
+  }
+}
+
+/** The connection whose sign-in a call of the tool is about; undefined for any other call. */
+export function signInConnection({ session, message }: SignInCall): Connection | undefined {
+  if (message.method !== 'tools/call') return undefined;
+  const name = textIn(message.params['name']);
+  if (!name.endsWith(SIGN_IN_TOOL)) return undefined;
+  const addressed = session.options.prefixed ? inwardName('tool', name) : { target: undefined, name };
+  if (addressed?.name !== SIGN_IN_TOOL) return undefined;
+  return session.connections.find(
+    ({ target }) => target.credentials?.signsIn === true && (addressed.target ?? target.name) === target.name,
+  );
+}
+
+/** Runs the tool: answers with the link, or that there is no need for it. Rejects if the target fails otherwise. */
+export async function runSignIn(
+  call: SignInCall & { readonly headers: Parameters<Connection['readySoon']>[0] },
+  connection: Connection,
+): Promise<void> {
+  const { name } = connection.target;
+  call.log.target = name;
+  try {
+    await connection.readySoon(call.headers);
+  } catch (error) {
+    const link = signInOf(error);
+    if (link === undefined) throw error;
+    answerSignIn(call, name, link, 'the user has to sign in at the server');
+    return;
+  }
+  const complete = call.meta === undefined ? {} : { resultType: 'complete' };
+  const text = `The user has signed in at "${name}". List the tools again: those of "${name}" are available.`;
+  const result = { ...complete, content: [{ type: 'text', text }] };
+  call.stream.end(resultMessage(call.message.id ?? 'null', JSON.stringify(result)));
+}
+
+/** Removes what the client says of the link from a call, which the server must not get. */
+export function takeSignInAnswer(call: SignInCall): void {
+  if (call.meta === undefined) return;
+  const { text } = call.message;
+  const responses = membersOf(call.message.params['inputResponses']);
+  const span = valueAt(text, ['params', 'inputResponses']);
+  if (span === undefined || !(INPUT in responses)) return;
+  const { [INPUT]: _, ...others } = responses;
+  answered.add(call);
+  call.message = parseMessage(edit(text, [{ ...span, text: JSON.stringify(others) }]));
+}
+
+/** Calls whose users have answered already: they are told what to do, and not asked in a circle. */
+const answered = new WeakSet<SignInCall>();
+
+function asksWithInput(call: SignInCall): boolean {
+  if (call.meta === undefined || answered.has(call) || !takesInput(call.message.method)) return false;
+  return acceptsUrls(membersOf(call.meta[META.capabilities]));
+}
+
+const asksWithError = ({ meta, session }: SignInCall): boolean =>
+  meta === undefined && session.version >= URLS_SINCE && session.acceptsUrls;
+
+function inputRequired(target: string, link: SignInLink): string {
+  const params = { mode: 'url', elicitationId: link.id, url: link.url, message: question(target, link) };
+  return JSON.stringify({
+    resultType: 'input_required',
+    inputRequests: { [INPUT]: { method: 'elicitation/create', params } },
+  });
+}
+
+const question = (target: string, { code }: SignInLink): string =>
+  `Sign in at "${target}", so that the gateway can act in your name there.${code === undefined ? '' : ` Enter the code ${code} on the page.`}`;
+
+const instruction = ({ url, code }: SignInLink): string =>
+  `Show the user this link, to be opened in a browser: ${url}${code === undefined ? '' : ` and this code, to be entered there: ${code}`}.`;

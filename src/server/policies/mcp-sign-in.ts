@@ -1,0 +1,38 @@
+import { z } from 'zod';
+import { definePolicy } from '../kernel/policy.ts';
+import { signInService } from '../user-tokens/service.ts';
+
+const schema = z
+  .strictObject({})
+  .describe(
+    'Answers the page on which users sign in at MCP servers, `config.mcp.signIn.url`, and the callback below it. Its route needs no backend.',
+  );
+
+/** The pages of sign-ins at MCP servers (`backendAuth.oauth` of targets). */
+export const mcpSignIn = definePolicy({
+  key: 'mcpSignIn',
+  schema,
+  answersAll: true,
+  trace: { kind: 'mcp_sign_in', stage: 'mcp sign-in' },
+  compile(_, context) {
+    const service = signInService.get(context.settings);
+    if (service === undefined) {
+      context.report({
+        code: 'AGW0105',
+        atKey: true,
+        message:
+          '`mcpSignIn` needs `config.mcp.signIn`, `config.database` and `config.session.key`, which are read at startup',
+        help: 'set them, and restart the gateway if it is running',
+      });
+      return {};
+    }
+    const { pages, signIns } = service;
+    context.inspection.bounds.push({
+      name: 'mcpSignIn.pending',
+      at: context.path.join('.'),
+      max: context.settings.limits.pendingSignIns,
+      used: () => signIns.pending,
+    });
+    return { paths: pages.paths, request: (ctx) => pages.answer(ctx) };
+  },
+});

@@ -1,0 +1,132 @@
+import { z } from 'zod';
+import { AppError } from '../../core/errors.ts';
+import { list, nonEmpty } from '../../core/schema/mapping.ts';
+import type { BackendCredential } from '../credentials/backend-auth.ts';
+import type { CallerToken, Refusal } from '../credentials/subject-token.ts';
+import type { CompileContext } from '../kernel/compile-context.ts';
+import { processSecret } from '../kernel/request/shared-slots.ts';
+import { readText, textOrFile } from '../transport/text-or-file.ts';
+import { DocumentClient } from '../transport/upstream/document-client.ts';
+import { challengeIn } from './discovery.ts';
+import { ProtectedServer } from './protected-server.ts';
+import { type SignInService, signInService } from './service.ts';
+import { type User, userOf } from './user.ts';
+
+/** `backendAuth.oauth` of a target. */
+export const oauthSchema = z.lazy(() =>
+  z
+    .strictObject({
+      clientId: nonEmpty
+        .optional()
+        .describe(
+          'Id of the gateway at the authorization server, where its redirect URI is registered: `<config.mcp.signIn.url>/callback`. Default: the gateway registers itself (RFC 7591).',
+        ),
+      clientSecret: textOrFile.optional().meta({ secret: true }).describe('Its secret, or `{ file: … }`.'),
+      scopes: list('Scopes to request. Default: those that the server asks for.', nonEmpty),
+      authorizationServer: z
+        .url({ protocol: /^https?$/, error: 'expected an http or https URL' })
+        .optional()
+        .describe(
+          'Issuer of the authorization server. Default: the one that the metadata of the server names (RFC 9728).',
+        ),
+    })
+    .refine(({ clientId, clientSecret }) => clientSecret === undefined || clientId !== undefined, {
+      error: '`clientSecret` needs `clientId`',
+    })
+    .describe(
+      'Each user signs in at the server, which then gets the token of that user. Needs `config.mcp.signIn`, and users whom a policy of the route authenticates.',
+    ),
+);
+
+/** Compiles the credential of the users of a target at `url`. Undefined if it cannot be used, which is reported. */
+export function oauthCredential(
+  config: z.output<typeof oauthSchema>,
+  url: URL,
+  context: CompileContext,
+): BackendCredential | undefined {
+  const { clientId, clientSecret, scopes, authorizationServer } = config;
+  const secret = clientSecret && readText(clientSecret, context.at('clientSecret'));
+  const service = signInService.get(context.settings);
+  if (service === undefined) {
+    reportMissing(context);
+    return undefined;
+  }
+  const documents = new DocumentClient(context.settings.callMeter('Policy', 'Oidc'));
+  const { database, seal, signIns } = service;
+  const client =
+    clientId === undefined ? undefined : { id: clientId, ...(secret !== undefined && { secret }) };
+  const server = new ProtectedServer(
+    { url, client, scopes, authorizationServer },
+    { database, seal, redirectUri: signIns.redirectUri },
+    documents,
+  );
+  const remove = signIns.add(server);
+  return {
+    placement: undefined,
+    // Only targets have this method, and they call `read`.
+    token: () => undefined,
+    read: (ctx) => {
+      if (ctx === undefined) return { get: () => undefined };
+      const user = userOf(ctx);
+      if (user !== undefined) return new TokenOfUser(service, server, user);
+      throw new AppError('bad_request', {
+        message: 'no policy of the route has authenticated a user who could sign in at the server',
+      });
+    },
+    readFrom: [],
+    signsIn: true,
+    close: async () => {
+      remove();
+      await documents.close();
+    },
+  };
+}
+
+/** A class, as a closure would keep the request. */
+class TokenOfUser implements CallerToken {
+  readonly #service: SignInService;
+  readonly #server: ProtectedServer;
+  readonly #user: User;
+  #generation = '';
+
+  constructor(service: SignInService, server: ProtectedServer, user: User) {
+    this.#service = service;
+    this.#server = server;
+    this.#user = user;
+  }
+
+  async get(): Promise<string> {
+    const { value, generation } = await this.#service.tokens.get(this.#user, this.#server);
+    this.#generation = generation;
+    return value;
+  }
+
+  async refused({ status, challenge, isSecond }: Refusal): Promise<boolean> {
+    return this.#service.tokens.refused(this.#user, this.#server, this.#generation, {
+      status,
+      challenge: challengeIn(challenge),
+      isSecond,
+    });
+  }
+}
+
+function reportMissing(context: CompileContext): void {
+  const { settings } = context;
+  const missing =
+    settings.database === undefined
+      ? 'config.database'
+      : processSecret.get(settings)?.isConfigured === true
+        ? 'config.mcp.signIn'
+        : 'config.session.key';
+  const help = {
+    'config.database': 'set `config.database.url`, for example to `sqlite://./agctl.db`',
+    'config.session.key': 'set it to the output of `openssl rand -hex 32`; tokens are encrypted with it',
+    'config.mcp.signIn': 'set `config.mcp.signIn.url` to the URL of the page on which users sign in',
+  }[missing];
+  context.report({
+    code: 'AGW0105',
+    atKey: true,
+    message: `\`oauth\` needs \`${missing}\`, which is read at startup`,
+    help: `${help}, and restart the gateway if it is running`,
+  });
+}

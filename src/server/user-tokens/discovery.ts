@@ -1,0 +1,171 @@
+import type { AuthorizationServer } from 'oauth4webapi';
+import { isLoopbackHost } from '../../core/dns-rebinding.ts';
+import { elementsOf, isRecord, stringIn } from '../../core/foreign.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { checkIssuer, firstMetadata, metadataUrls, withoutSlash } from '../credentials/issuer-metadata.ts';
+import type { DocumentClient } from '../transport/upstream/document-client.ts';
+
+// Where users of an MCP server sign in (MCP "Authorization", RFC 9728, RFC 8414). All of it is said by the server.
+
+/** What a server says in `WWW-Authenticate` (RFC 6750 §3, RFC 9728 §5.1). */
+export interface Challenge {
+  readonly resourceMetadata?: string | undefined;
+  readonly scope?: string | undefined;
+  readonly error?: string | undefined;
+}
+
+export interface Discovered {
+  readonly server: AuthorizationServer & { readonly issuer: string };
+  /** The resource that tokens are requested for (RFC 8707). */
+  readonly resource: string;
+  readonly scopes: readonly string[];
+  readonly clientMetadataDocuments: boolean;
+}
+
+/** A scope, or a list of them: printable ASCII without `"` and `\` (RFC 6749 §3.3). */
+const SCOPES = /^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/;
+const SCOPES_LENGTH = 2000;
+
+/** The parameters of the challenge `Bearer`, of those that matter here. */
+export function challengeIn(header: string | string[] | undefined): Challenge {
+  const text = [header ?? []].flat().join(', ').slice(0, LIMITS.challengeLength);
+  const parameter = (name: string): string | undefined => {
+    const [, quoted, plain] =
+      new RegExp(`(?:^|[\\s,])${name}="([^"]*)"|(?:^|[\\s,])${name}=([^\\s,"]+)`, 'i').exec(text) ?? [];
+    return quoted ?? plain;
+  };
+  const scope = parameter('scope');
+  return {
+    resourceMetadata: parameter('resource_metadata'),
+    scope: scope !== undefined && areScopes(scope) ? scope : undefined,
+    error: parameter('error'),
+  };
+}
+
+const areScopes = (text: string): boolean => text.length <= SCOPES_LENGTH && SCOPES.test(text);
+
+/**
+ * Finds the authorization server of the MCP server at `url`. `issuer` is configured. Rejects with the reason: something is missing,
+ * contradicts what was asked for, or cannot be reached securely.
+ */
+export async function discover(
+  url: URL,
+  issuer: string | undefined,
+  client: DocumentClient,
+): Promise<Discovered> {
+  const described = issuer === undefined ? await resourceOf(url, client) : undefined;
+  const { value } = await firstMetadata(metadataUrls(issuer ?? described?.issuer ?? ''), client, (metadata) =>
+    serverIn(metadata, issuer ?? described?.issuer ?? '', url),
+  );
+  return {
+    server: value,
+    resource: described?.resource ?? resourceFor(url),
+    scopes: described?.scopes ?? [],
+    clientMetadataDocuments: value['client_id_metadata_document_supported'] === true,
+  };
+}
+
+/** RFC 8707 §2: without fragment. The MCP specification prefers it without a slash at the end. */
+const resourceFor = ({ href }: URL): string => withoutSlash(href);
+
+/** What the server says of itself, at the address of its challenge, or else at the well-known ones. */
+async function resourceOf(
+  url: URL,
+  client: DocumentClient,
+): Promise<{ issuer: string; resource: string; scopes: readonly string[] }> {
+  const challenged = (await challengeOf(url, client)).resourceMetadata;
+  const path = withoutSlash(url.pathname);
+  const wellKnown = `${url.origin}/.well-known/oauth-protected-resource`;
+  const urls = [...new Set([...(challenged === undefined ? [] : [challenged]), wellKnown + path, wellKnown])];
+  const { value } = await firstMetadata(
+    urls.filter((each) => isSecure(each, url)),
+    client,
+    (metadata) => {
+      const { resource } = metadata;
+      if (typeof resource !== 'string' || !contains(resource, url))
+        throw new Error(`its metadata is that of another resource than ${url.origin}${url.pathname}`);
+      const [issuer] = elementsOf(metadata['authorization_servers']);
+      if (typeof issuer !== 'string' || !isSecure(issuer, url))
+        throw new Error('its metadata names no authorization server with an https URL');
+      const scopes = elementsOf(metadata['scopes_supported']).filter(
+        (scope) => typeof scope === 'string' && areScopes(scope) && !scope.includes(' '),
+      );
+      return { issuer, resource, scopes: scopes.map(String).slice(0, LIMITS.oauthScopes) };
+    },
+  );
+  return value;
+}
+
+/** The challenge of the server for a request without a token. */
+async function challengeOf(url: URL, client: DocumentClient): Promise<Challenge> {
+  const body = Buffer.from('{"jsonrpc":"2.0","id":0,"method":"ping"}');
+  const headers = ['accept', 'application/json, text/event-stream', 'content-type', 'application/json'];
+  const request = { method: 'POST', path: url.pathname + url.search, headers, body };
+  const { status, headers: answered } = await client.send(url.href, request, LIMITS.metadataBytes);
+  return status === 401 ? challengeIn(answered['www-authenticate']) : {};
+}
+
+/** Whether the server at a URL is (part of) a resource: clients compare origin and path (as the SDKs of MCP do). */
+function contains(resource: string, { origin, pathname }: URL): boolean {
+  const found = URL.parse(resource);
+  if (found?.origin !== origin || found.hash !== '' || found.search !== '') return false;
+  const path = withoutSlash(found.pathname);
+  return pathname === path || pathname.startsWith(`${path}/`);
+}
+
+/** Without TLS, anybody on the way could take codes and tokens. A server on this machine may name others there. */
+function isSecure(text: string, server: URL): boolean {
+  const url = URL.parse(text);
+  if (url === null || url.username + url.password + url.hash !== '') return false;
+  const isLocal = isLoopbackHost(url.hostname) && isLoopbackHost(server.hostname);
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isLocal);
+}
+
+/** The metadata of an authorization server, of which only checked members are left (RFC 8414 §2). */
+function serverIn(
+  metadata: Readonly<Record<string, unknown>>,
+  issuer: string,
+  server: URL,
+): Discovered['server'] {
+  checkIssuer(metadata['issuer'], issuer);
+  const endpoint = (name: string): string | undefined => {
+    const text = metadata[name];
+    if (text === undefined || text === null) return undefined;
+    if (typeof text === 'string' && isSecure(text, server)) return text;
+    throw new Error(`its metadata has a \`${name}\` that is no https URL`);
+  };
+  const authorization = endpoint('authorization_endpoint');
+  const token = endpoint('token_endpoint');
+  if (authorization === undefined || token === undefined)
+    throw new Error('its metadata lacks `authorization_endpoint` or `token_endpoint`');
+  // MCP "Authorization Code Protection": clients MUST refuse to proceed otherwise.
+  if (!elementsOf(metadata['code_challenge_methods_supported']).includes('S256'))
+    throw new Error('its metadata does not say that it supports PKCE with S256');
+  const texts = (name: string): { [Name in string]: string[] } => {
+    const found = elementsOf(metadata[name]).filter((each) => typeof each === 'string');
+    return found.length === 0 ? {} : { [name]: found.map(String) };
+  };
+  const registration = endpoint('registration_endpoint');
+  const revocation = endpoint('revocation_endpoint');
+  return {
+    issuer,
+    authorization_endpoint: authorization,
+    token_endpoint: token,
+    ...(registration !== undefined && { registration_endpoint: registration }),
+    ...(revocation !== undefined && { revocation_endpoint: revocation }),
+    ...texts('token_endpoint_auth_methods_supported'),
+    ...texts('scopes_supported'),
+    authorization_response_iss_parameter_supported:
+      metadata['authorization_response_iss_parameter_supported'] === true,
+    client_id_metadata_document_supported: metadata['client_id_metadata_document_supported'] === true,
+  };
+}
+
+/** Members of an object that are texts, for what the database keeps. */
+export const textsIn = (value: unknown): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(isRecord(value) ? value : {}).flatMap(([name, text]) => {
+      const found = stringIn(text);
+      return found === undefined ? [] : [[name, found]];
+    }),
+  );

@@ -1,0 +1,221 @@
+import type { AuthorizationServer, Client, ClientAuth, TokenEndpointRequestOptions } from 'oauth4webapi';
+import { AppError, messageOf } from '../../core/errors.ts';
+import { jsonIn, membersOf, stringIn } from '../../core/foreign.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { tokenFetch } from '../credentials/token-fetch.ts';
+import { isHeaderValue } from '../kernel/request/header-list.ts';
+import type { DocumentClient } from '../transport/upstream/document-client.ts';
+
+type Library = typeof import('oauth4webapi');
+
+/** The gateway as a client of an authorization server. */
+export interface OAuthClient {
+  readonly id: string;
+  readonly secret?: string;
+}
+
+/** What the server has issued. */
+export interface IssuedTokens {
+  readonly access: string;
+  readonly refresh?: string;
+  /** In ms. */
+  readonly lifetime?: number;
+  readonly scope?: string;
+}
+
+/** The authorization server refuses: asking again does not help. Its words are for the log. */
+export class GrantRefused extends Error {
+  /** The code of the error (RFC 6749 §5.2), if there is one. */
+  readonly code: string | undefined;
+
+  constructor(message: string, code?: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** Requests to one authorization server (RFC 6749, 7636, 7591, 7009, 8707, 9207). */
+export class OAuthRequests {
+  readonly #server: AuthorizationServer;
+  readonly #documents: DocumentClient;
+  readonly #redirectUri: string;
+
+  constructor(server: AuthorizationServer, documents: DocumentClient, redirectUri: string) {
+    this.#server = server;
+    this.#documents = documents;
+    this.#redirectUri = redirectUri;
+  }
+
+  /** Where the browser goes, with the secrets of this sign-in. */
+  async start(
+    client: OAuthClient,
+    resource: string,
+    scopes: readonly string[],
+  ): Promise<{ url: string; state: string; verifier: string }> {
+    const oauth = await library();
+    const state = oauth.generateRandomState();
+    const verifier = oauth.generateRandomCodeVerifier();
+    const url = new URL(this.#server.authorization_endpoint ?? '');
+    const parameters = {
+      response_type: 'code',
+      client_id: client.id,
+      redirect_uri: this.#redirectUri,
+      ...(scopes.length > 0 && { scope: scopes.join(' ') }),
+      state,
+      code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
+      code_challenge_method: 'S256',
+      resource,
+      // OpenID Connect Core §11: without being asked for consent, users get no refresh token.
+      ...(scopes.includes('offline_access') && { prompt: 'consent' }),
+    };
+    for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+    return { url: url.href, state, verifier };
+  }
+
+  /** Redeems the code of a callback. Rejects with `GrantRefused` or `AppError`. */
+  async redeem(
+    client: OAuthClient,
+    query: URLSearchParams,
+    { state, verifier, resource }: { state: string; verifier: string; resource: string },
+  ): Promise<IssuedTokens> {
+    const oauth = await library();
+    const own = asClient(client);
+    let callback: URLSearchParams;
+    try {
+      callback = oauth.validateAuthResponse(this.#server, own, query, state);
+    } catch (error) {
+      throw new GrantRefused(messageOf(error), codeOf(error));
+    }
+    const options = { ...this.#options(oauth), additionalParameters: { resource } };
+    const response = await answerOf(
+      oauth.authorizationCodeGrantRequest(
+        this.#server,
+        own,
+        this.#auth(oauth, client),
+        callback,
+        this.#redirectUri,
+        verifier,
+        options,
+      ),
+    );
+    return issued(oauth.processAuthorizationCodeResponse(this.#server, own, await withoutIdToken(response)));
+  }
+
+  /** Renews a token. Without a new refresh token, the old one stays valid (RFC 6749 §6). Rejects as `redeem`. */
+  async refresh(client: OAuthClient, token: string, resource: string): Promise<IssuedTokens> {
+    const oauth = await library();
+    const own = asClient(client);
+    const options = { ...this.#options(oauth), additionalParameters: { resource } };
+    const auth = this.#auth(oauth, client);
+    const response = await answerOf(oauth.refreshTokenGrantRequest(this.#server, own, auth, token, options));
+    const tokens = await issued(
+      oauth.processRefreshTokenResponse(this.#server, own, await withoutIdToken(response)),
+    );
+    return { refresh: token, ...tokens };
+  }
+
+  /** Revokes a token. False if the server cannot do that. Rejects as `redeem`. */
+  async revoke(client: OAuthClient, token: string): Promise<boolean> {
+    if (this.#server.revocation_endpoint === undefined) return false;
+    const oauth = await library();
+    const auth = this.#auth(oauth, client);
+    const { status } = await answerOf(
+      oauth.revocationRequest(this.#server, asClient(client), auth, token, this.#options(oauth)),
+    );
+    if (status >= 400) throw new GrantRefused(`the revocation was answered with status ${status}`);
+    return true;
+  }
+
+  /** Registers the gateway (RFC 7591). Rejects with the reason. */
+  async register(): Promise<OAuthClient> {
+    if (this.#server.registration_endpoint === undefined)
+      throw new AppError('provider_failed', {
+        detail: `${this.#server.issuer} registers no clients: set \`clientId\` of the target`,
+      });
+    const methods = this.#server.token_endpoint_auth_methods_supported;
+    const oauth = await library();
+    const response = await answerOf(
+      oauth.dynamicClientRegistrationRequest(
+        this.#server,
+        {
+          client_name: 'agctl',
+          redirect_uris: [this.#redirectUri],
+          grant_types: ['authorization_code', 'refresh_token'],
+          response_types: ['code'],
+          token_endpoint_auth_method: methods === undefined ? 'client_secret_basic' : methodOf(methods),
+        },
+        { [oauth.allowInsecureRequests]: true, [oauth.customFetch]: tokenFetch(this.#documents) },
+      ),
+    );
+    try {
+      const registered = await oauth.processDynamicClientRegistrationResponse(response);
+      const secret = stringIn(registered['client_secret']);
+      return { id: registered.client_id, ...(secret !== undefined && { secret }) };
+    } catch (error) {
+      throw new AppError('provider_failed', { detail: messageOf(error) });
+    }
+  }
+
+  #auth(oauth: Library, { secret }: OAuthClient): ClientAuth {
+    if (secret === undefined) return oauth.None();
+    const methods = this.#server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+    return methodOf(methods) === 'client_secret_post'
+      ? oauth.ClientSecretPost(secret)
+      : oauth.ClientSecretBasic(secret);
+  }
+
+  #options(oauth: Library): TokenEndpointRequestOptions {
+    return { [oauth.allowInsecureRequests]: true, [oauth.customFetch]: tokenFetch(this.#documents) };
+  }
+}
+
+const asClient = ({ id }: OAuthClient): Client => ({ client_id: id });
+
+function methodOf(methods: readonly string[]): 'client_secret_basic' | 'client_secret_post' | 'none' {
+  const known = ['client_secret_basic', 'client_secret_post', 'none'] as const;
+  return known.find((method) => methods.includes(method)) ?? 'client_secret_basic';
+}
+
+/** An answer of the server. One that fails is not a refusal: it may accept the same request later. */
+async function answerOf(request: Promise<Response>): Promise<Response> {
+  let response: Response;
+  try {
+    response = await request;
+  } catch (error) {
+    throw new AppError('provider_failed', { detail: messageOf(error) });
+  }
+  if (response.status >= 500 || response.status === 429)
+    throw new AppError('provider_failed', { detail: `the authorization server answered ${response.status}` });
+  return response;
+}
+
+/** Nothing here depends on who the user is at the other server, which an ID token says. */
+async function withoutIdToken(response: Response): Promise<Response> {
+  if (response.status !== 200) return response;
+  const { id_token: _, ...rest } = membersOf(jsonIn(await response.text()));
+  return Response.json(rest);
+}
+
+async function issued(
+  answer: Promise<{ access_token: string; refresh_token?: string; expires_in?: number; scope?: string }>,
+): Promise<IssuedTokens> {
+  const { access_token: access, ...rest } = await answer.catch((error: unknown) => {
+    throw new GrantRefused(messageOf(error), codeOf(error));
+  });
+  const { refresh_token: refresh, expires_in: seconds, scope } = rest;
+  if (access.length > LIMITS.tokenLength || !isHeaderValue(access))
+    throw new GrantRefused('the authorization server has issued a token that does not fit into a header');
+  return {
+    access,
+    ...(refresh !== undefined && refresh.length <= LIMITS.tokenLength && { refresh }),
+    ...(seconds !== undefined && { lifetime: seconds * 1000 }),
+    ...(scope !== undefined && { scope: scope.slice(0, LIMITS.tokenLength) }),
+  };
+}
+
+/** `error` of an answer (RFC 6749 §4.1.2.1 and §5.2). */
+const codeOf = (error: unknown): string | undefined => stringIn(membersOf(error)['error']);
+
+function library(): Promise<Library> {
+  return import('oauth4webapi');
+}

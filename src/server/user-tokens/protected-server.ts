@@ -1,0 +1,122 @@
+import { LIMITS } from '../../core/limits.ts';
+import { text } from '../../core/sql-row.ts';
+import type { Database } from '../kernel/database.ts';
+import { isHeaderValue } from '../kernel/request/header-list.ts';
+import type { DocumentClient } from '../transport/upstream/document-client.ts';
+import { type Discovered, discover, textsIn } from './discovery.ts';
+import { type OAuthClient, OAuthRequests } from './oauth-client.ts';
+import type { Seal } from './seal.ts';
+
+/** Settings of `backendAuth.oauth`, with the URL of the target. */
+export interface ServerOptions {
+  readonly url: URL;
+  /** Configured; otherwise the gateway registers itself. */
+  readonly client: OAuthClient | undefined;
+  readonly scopes: readonly string[];
+  /** Issuer of the authorization server, if the server does not say it. */
+  readonly authorizationServer: string | undefined;
+}
+
+interface Shared {
+  readonly database: Database;
+  readonly seal: Seal;
+  readonly redirectUri: string;
+}
+
+/** An MCP server with the authorization server at which its users sign in. */
+export class ProtectedServer {
+  /** Tokens are kept under it: another URL is another server, whatever the name of the target. */
+  readonly key: string;
+  /** For people. */
+  readonly host: string;
+  readonly scopes: readonly string[];
+  readonly #options: ServerOptions;
+  readonly #shared: Shared;
+  readonly #documents: DocumentClient;
+  #discovered: { readonly value: Promise<Discovered>; readonly until: number } | undefined;
+
+  constructor(options: ServerOptions, shared: Shared, documents: DocumentClient) {
+    const { url, client, scopes } = options;
+    this.key = client === undefined ? url.href : `${url.href} ${client.id}`;
+    this.host = url.host;
+    this.scopes = scopes;
+    this.#options = options;
+    this.#shared = shared;
+    this.#documents = documents;
+  }
+
+  /** Its authorization server. Rejects with the reason; concurrent callers share one attempt. */
+  discovered(): Promise<Discovered> {
+    const known = this.#discovered;
+    if (known !== undefined && performance.now() < known.until) return known.value;
+    const { url, authorizationServer } = this.#options;
+    const value = discover(url, authorizationServer, this.#documents);
+    const found = { value, until: performance.now() + LIMITS.serverMetadataLifetime };
+    this.#discovered = found;
+    value.catch(() => {
+      if (this.#discovered === found) this.#discovered = undefined;
+    });
+    return value;
+  }
+
+  async requests(): Promise<OAuthRequests> {
+    const { server } = await this.discovered();
+    return new OAuthRequests(server, this.#documents, this.#shared.redirectUri);
+  }
+
+  /** The gateway as a client of the authorization server: configured, or registered once for all replicas. */
+  async client(): Promise<OAuthClient> {
+    const { client } = this.#options;
+    if (client !== undefined) return client;
+    const { issuer } = (await this.discovered()).server;
+    const known = await this.#registered(issuer);
+    if (known !== undefined) return known;
+    const { database, seal, redirectUri } = this.#shared;
+    const registered = await (await this.requests()).register();
+    const sealed = await seal.seal('client', [issuer, redirectUri], registered);
+    // Another replica may have registered at the same time: the first one counts. What cannot be read is replaced.
+    await database.transaction([
+      {
+        sql: `INSERT INTO agctl_oauth_clients (issuer, redirect_uri, sealed, created_at) VALUES (?, ?, ?, ?)
+          ON CONFLICT (issuer, redirect_uri) DO NOTHING`,
+        values: [issuer, redirectUri, sealed, Date.now()],
+      },
+    ]);
+    return (await this.#registered(issuer)) ?? registered;
+  }
+
+  /** The client that a token was issued to, with the secret that is configured now. */
+  current(client: OAuthClient): OAuthClient {
+    const configured = this.#options.client;
+    return configured?.id === client.id ? configured : client;
+  }
+
+  /** The authorization server no longer knows the gateway: the next sign-in registers it again. */
+  async forgetClient({ id }: OAuthClient): Promise<void> {
+    if (this.#options.client !== undefined) return;
+    const { issuer } = (await this.discovered()).server;
+    if ((await this.#registered(issuer))?.id !== id) return;
+    await this.#shared.database.transaction([
+      {
+        sql: 'DELETE FROM agctl_oauth_clients WHERE issuer = ? AND redirect_uri = ?',
+        values: [issuer, this.#shared.redirectUri],
+      },
+    ]);
+  }
+
+  async #registered(issuer: string): Promise<OAuthClient | undefined> {
+    const { database, seal, redirectUri } = this.#shared;
+    const [row] = await database.query(
+      'SELECT sealed FROM agctl_oauth_clients WHERE issuer = ? AND redirect_uri = ?',
+      [issuer, redirectUri],
+    );
+    return row && clientIn(await seal.open('client', [issuer, redirectUri], text(row, 'sealed')));
+  }
+}
+
+/** A client that the database keeps. */
+export function clientIn(value: unknown): OAuthClient | undefined {
+  const { id, secret } = textsIn(value);
+  if (id === undefined || !isHeaderValue(id)) return undefined;
+  return { id, ...(secret !== undefined && { secret }) };
+}

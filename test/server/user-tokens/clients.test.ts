@@ -1,0 +1,150 @@
+import { describe, expect, test } from 'vitest';
+import { openEvents } from '../../kit/event-stream.ts';
+import { temporaryFolder } from '../../kit/folder.ts';
+import type { Json, McpReply, McpSession } from '../../kit/mcp.ts';
+import { mcpUpstream } from '../../kit/mcp-upstream.ts';
+import { modern, modernCall } from '../../kit/modern.ts';
+import { startOidcProvider } from '../../kit/oidc-provider.ts';
+import {
+  actors,
+  basic,
+  linkIn,
+  protectedServer,
+  signInGateway,
+  UserBrowser,
+} from '../../kit/user-sign-in.ts';
+
+const SAY = { name: 'say', arguments: { message: 'hello' } };
+const URLS = { elicitation: { form: {}, url: {} } };
+const call = (session: McpSession, name = 'say') => session.request('tools/call', { ...SAY, name });
+const names = ({ result }: McpReply): string[] => result.tools.map(({ name }: Json) => name);
+
+async function scene(names: readonly string[], more: Parameters<typeof signInGateway>[2] = {}) {
+  const folder = await temporaryFolder();
+  const provider = await startOidcProvider();
+  const servers = await Promise.all(
+    names.map(async (name) => [name, await protectedServer(provider.issuer)] as const),
+  );
+  const gate = await signInGateway(folder.path, Object.fromEntries(servers), more);
+  return {
+    gate,
+    server: servers[0]?.[1] ?? (await mcpUpstream()),
+    mcp: `${gate.url}/mcp`,
+    signIn: (reply: McpReply) => new UserBrowser(basic('ann')).signIn(linkIn(reply)),
+    [Symbol.asyncDispose]: async () => {
+      await gate.close();
+      for (const [, server] of servers) await server[Symbol.asyncDispose]();
+      await provider[Symbol.asyncDispose]();
+      await folder.remove();
+    },
+  };
+}
+
+describe('clients with sessions', () => {
+  test('a client that opens links gets the link in an error of the protocol, and hears when the user has signed in', async () => {
+    await using at = await scene(['github']);
+    const session = await at.gate.session(basic('ann'), URLS);
+    await using events = await openEvents(at.mcp, { session: session.id, headers: basic('ann') });
+    const refused = await call(session);
+    const [elicitation] = refused.error.data.elicitations;
+    expect(refused.error).toMatchObject({ code: -32042, data: { elicitations: [{ mode: 'url' }] } });
+    expect(elicitation.message).toContain('"github"');
+    await at.signIn(refused);
+    const done = await events.next(({ method }) => method === 'notifications/elicitation/complete');
+    expect(done.params).toEqual({ elicitationId: elicitation.elicitationId });
+    await events.next(({ method }) => method === 'notifications/tools/list_changed');
+    expect(names(await session.request('tools/list'))).toContain('say');
+  });
+
+  test.each([
+    ['which opens forms only', { elicitation: { form: {} } }],
+    ['which says nothing', {}],
+  ])('a client %s gets the link as the result of the tool', async (_, capabilities) => {
+    await using at = await scene(['github']);
+    const { result } = await call(await at.gate.session(basic('ann'), capabilities));
+    expect(result).toMatchObject({
+      isError: true,
+      content: [{ type: 'text', text: expect.stringContaining('/sign-in?link=') }],
+    });
+  });
+
+  test('lists of a single target have the tool that leads to the link, and nothing else', async () => {
+    await using at = await scene(['github']);
+    const session = await at.gate.session(basic('ann'), URLS);
+    expect(names(await session.request('tools/list'))).toEqual(['gateway_sign_in']);
+    expect((await session.request('prompts/list')).result.prompts).toEqual([]);
+    expect((await session.request('resources/list')).result.resources).toEqual([]);
+    expect((await session.request('prompts/get', { name: 'p' })).error.code).toBe(-32042);
+  });
+
+  test('other targets go on, and the reason is in the list', async () => {
+    await using at = await scene(['github', 'slack']);
+    const session = await at.gate.session(basic('ann'));
+    const { result } = await session.request('tools/list');
+    expect(result._meta['agctl/unavailableTargets']).toEqual([
+      { name: 'github', error: expect.stringContaining('/sign-in?link=') },
+      { name: 'slack', error: expect.stringContaining('/sign-in?link=') },
+    ]);
+    expect((await session.request('prompts/list')).result.prompts).toEqual([]);
+    await at.signIn(await call(session, 'github_gateway_sign_in'));
+    expect((await call(session, 'github_gateway_sign_in')).text).toContain('has signed in at');
+    const listed = names(await session.request('tools/list'));
+    expect(listed).toContain('github_say');
+    expect(listed).toContain('slack_gateway_sign_in');
+    expect(listed).not.toContain('slack_say');
+    expect((await call(session, 'github_say')).result.isError).toBeUndefined();
+  });
+
+  test('with failClosed too, a session begins before its user has signed in', async () => {
+    await using at = await scene(['github', 'slack'], { mcp: { failureMode: 'failClosed' } });
+    const session = await at.gate.session(basic('ann'));
+    expect(names(await session.request('tools/list'))).toEqual([
+      'github_gateway_sign_in',
+      'slack_gateway_sign_in',
+    ]);
+  });
+
+  test('with toolSearch, the tool that leads to the link is listed', async () => {
+    await using at = await scene(['github', 'slack'], { mcp: { toolSearch: {} } });
+    const session = await at.gate.session(basic('ann'));
+    expect(names(await session.request('tools/list'))).toContain('github_gateway_sign_in');
+    await at.signIn(await call(session, 'github_gateway_sign_in'));
+    expect(names(await session.request('tools/list'))).not.toContain('github_gateway_sign_in');
+  });
+});
+
+describe('clients of revision 2026-07-28', () => {
+  const asking = { capabilities: URLS, headers: basic('ann') };
+
+  test('a call is answered with a request for input, and runs when the user has signed in', async () => {
+    await using at = await scene(['github']);
+    const { result } = await modernCall(at.mcp, 'say', { message: 'hello' }, asking);
+    const [[key, input]] = Object.entries(result.inputRequests) as [[string, Json]];
+    expect(result.resultType).toBe('input_required');
+    expect(input).toMatchObject({ method: 'elicitation/create', params: { mode: 'url' } });
+    await new UserBrowser(basic('ann')).signIn(linkIn({ text: input.params.url }));
+    const inputResponses = { [key]: { action: 'accept' } };
+    const said = await modernCall(at.mcp, 'say', { message: 'hello' }, asking, { inputResponses });
+    expect(said.result).toMatchObject({ resultType: 'complete' });
+    expect(said.result.isError).toBeUndefined();
+    expect(actors(at.server)).toEqual(['alice']);
+    expect(at.server.of('tools/call')[0]?.text).not.toContain('sign-in');
+  });
+
+  test('a client that has answered without a sign-in is not asked in a circle', async () => {
+    await using at = await scene(['github']);
+    const inputResponses = { 'agctl/sign-in': { action: 'decline' } };
+    const { result } = await modernCall(at.mcp, 'say', {}, asking, { inputResponses });
+    expect(result).toMatchObject({ resultType: 'complete', isError: true });
+  });
+
+  test('lists have the tool that leads to the link, and discovery works', async () => {
+    await using at = await scene(['github']);
+    expect((await modern(at.mcp, 'server/discover', {}, asking)).result.capabilities).toHaveProperty('tools');
+    const { result } = await modern(at.mcp, 'tools/list', {}, { headers: basic('ann') });
+    expect(result).toMatchObject({ resultType: 'complete', tools: [{ name: 'gateway_sign_in' }] });
+    const called = await modernCall(at.mcp, 'gateway_sign_in', {}, { headers: basic('ann') });
+    expect(called.result).toMatchObject({ isError: true });
+    expect(linkIn(called).url).toContain('/sign-in?link=');
+  });
+});
