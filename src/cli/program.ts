@@ -10,6 +10,7 @@ import { keysCommands } from './keys-program.ts';
 import { memoryCommands } from './memory-program.ts';
 import { formerConfigCommands, proxyCommands, usageCommand, withAdminOptions } from './proxy-program.ts';
 import { helpOrUnknown, StrictCommand } from './strict-command.ts';
+import { usersCommands } from './users-program.ts';
 
 /**
  * Creates the whole command tree: names, options and help. The work of each leaf command is in
@@ -61,11 +62,12 @@ export function createProgram(context: Context, setExit: (code: number) => void,
   formerConfigCommands(config, run);
   const proxy = proxyCommands(program, run);
   const keys = keysCommands(program, run);
+  const users = usersCommands(program, run);
   usageCommand(program, run);
   program.commandsGroup('More:');
   completionCommand(program, run);
   infoCommands(program, run);
-  for (const group of [program, gateway, ...memory, config, auth, costs, ...proxy, keys])
+  for (const group of [program, gateway, ...memory, config, auth, costs, ...proxy, keys, users])
     helpOrUnknown(group);
   return program;
 }

@@ -10,13 +10,16 @@ import { cli } from '../kit/cli.ts';
 import { blocksIn } from '../kit/documentation.ts';
 import { gateway } from '../kit/gateway.ts';
 import { bodyOf, chat, llmProvider } from '../kit/llm-provider.ts';
+import { openSession } from '../kit/mcp.ts';
 import { mcpUpstream } from '../kit/mcp-upstream.ts';
 import { startOidcProvider } from '../kit/oidc-provider.ts';
+import { scripted } from '../kit/oidc-site.ts';
 import { collector } from '../kit/otlp.ts';
 import { freePort } from '../kit/ports.ts';
 import { REDIS_SERVER, redisServer } from '../kit/redis.ts';
 import { until } from '../kit/until.ts';
 import { httpUpstream } from '../kit/upstream.ts';
+import { actors, linkIn, protectedServer, UserBrowser } from '../kit/user-sign-in.ts';
 import { followGuide } from './guide.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -150,6 +153,36 @@ test('the guide on bundles: each caller has the tools of its bundle, and no othe
   expect(followed.printed[2]).toMatch(
     /^claude mcp add .*\/mcp\/reviews --header "Authorization: Bearer \w{48}"\n$/,
   );
+});
+
+test('the guide on acting as the user: the link is that of the user, and the server gets the token of whoever calls', async () => {
+  await using provider = await scripted();
+  const claims = Buffer.from(JSON.stringify({ sub: 'ann-at-github', exp: 4_000_000_000 })).toString(
+    'base64url',
+  );
+  provider.metadata = { code_challenge_methods_supported: ['S256'] };
+  provider.issued = { access_token: `h.${claims}.s`, scope: 'repo' };
+  await using github = await protectedServer(provider.issuer);
+  const port = String(await freePort());
+  await using followed = await followGuide(
+    'act-as-the-user.md',
+    { 3000: port, 'https://api.githubcopilot.com/mcp/': github.url, localhost: '127.0.0.1' },
+    await admin(),
+  );
+  const [added = '', answer = ''] = followed.printed.filter((text) => text !== '');
+  const [, header = ''] = /'Authorization: (Basic \S+)'/.exec(added) ?? [];
+  const link = linkIn({ text: answer });
+  const { BOB = '' } = followed.environment;
+  const bob = `Basic ${Buffer.from(`bob:${BOB}`).toString('base64')}`;
+  expect((await new UserBrowser({ authorization: bob }).signIn(link)).text).toContain(
+    'belongs to another user',
+  );
+  const page = await new UserBrowser({ authorization: header }).signIn(link);
+  expect(page.text).toContain('You are signed in');
+  expect(followed.printed.at(-1)).toContain('nobody has signed in');
+  const session = await openSession(`http://127.0.0.1:${port}/mcp`, { authorization: header });
+  await session.request('tools/call', { name: 'say', arguments: { message: 'hello' } });
+  expect(actors(github)).toEqual(['ann-at-github']);
 });
 
 test('the guide on rate limits: the fourth call is rejected, with the time of the next', async () => {

@@ -16,6 +16,7 @@ import { openRequests, requests } from './requests.ts';
 import { root } from './root.ts';
 import { statusPage, statusStyle } from './status.ts';
 import { tasks } from './tasks.ts';
+import { revokeUser, users } from './users.ts';
 
 /** Every endpoint of the admin server. */
 export const endpoints: readonly Endpoint[] = [
@@ -48,4 +49,6 @@ export const endpoints: readonly Endpoint[] = [
   keys,
   revokeKey,
   budgets,
+  users,
+  revokeUser,
 ];

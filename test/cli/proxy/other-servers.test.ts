@@ -11,6 +11,8 @@ import { temporaryFolder } from '../../kit/folder.ts';
 const PATHS = [
   '/api/keys',
   '/api/keys/revoke',
+  '/api/users',
+  '/api/users/revoke',
   '/api/usage',
   '/api/requests',
   '/api/config',
@@ -29,6 +31,9 @@ const COMMANDS: readonly (readonly string[])[] = [
   ['keys', 'create', '--name', 'ann'],
   ['keys', 'create', '--name', 'ann', '-o', 'json'],
   ['keys', 'revoke', 'ann'],
+  ['users', 'list'],
+  ['users', 'list', '-o', 'json'],
+  ['users', 'revoke', 'ann'],
   ['usage'],
   ['usage', '-o', 'csv'],
   ['logs'],
