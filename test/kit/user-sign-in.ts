@@ -152,7 +152,7 @@ export async function signInGateway(
 
 /** The link and the code in what a client was given. */
 export function linkIn(answer: { text: string }): { url: string; code: string | undefined } {
-  const [url = ''] = /http:\/\/127\.0\.0\.1:\d+\/sign-in\?link=[\w-]+/.exec(answer.text) ?? [];
+  const [url = ''] = /http:\/\/127\.0\.0\.1:\d+\/sign-in\?link_token=[\w-]+/.exec(answer.text) ?? [];
   const [code] = /[B-Z]{4}-[B-Z]{4}/.exec(answer.text) ?? [];
   return { url, code };
 }

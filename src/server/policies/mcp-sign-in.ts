@@ -27,6 +27,8 @@ export const mcpSignIn = definePolicy({
       return {};
     }
     const { pages, signIns } = service;
+    // Traces show a request before the policy sees it.
+    context.settings.secretNames.parameters.add('state');
     context.inspection.bounds.push({
       name: 'mcpSignIn.pending',
       at: context.path.join('.'),

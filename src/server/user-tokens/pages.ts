@@ -5,7 +5,7 @@ import { ownCookies } from '../kernel/request/own-cookies.ts';
 import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
 import { credentialParameters } from '../kernel/request/shared-slots.ts';
 import { hashOf } from './seal.ts';
-import { CALLBACK } from './settings.ts';
+import { CALLBACK, LINK } from './settings.ts';
 import { type OpenSignIn, SignInFailed, type SignIns } from './sign-ins.ts';
 import { type User, userOf } from './user.ts';
 import type { UserTokens } from './user-tokens.ts';
@@ -40,7 +40,7 @@ export class SignInPages {
     try {
       if (ctx.path === this.path + CALLBACK && ctx.method === 'GET') return await this.#end(ctx, query);
       if (ctx.path === this.path && ctx.method === 'GET')
-        return formPage(await this.#signIns.open(onlyIn(query, 'link'), userOf(ctx)), userOf(ctx));
+        return formPage(await this.#signIns.open(onlyIn(query, LINK), userOf(ctx)), userOf(ctx));
       if (ctx.path === this.path && ctx.method === 'POST') return await this.#begin(ctx, query);
     } catch (error) {
       if (!(error instanceof SignInFailed)) return this.#failed(error);
@@ -59,7 +59,7 @@ export class SignInPages {
     if (!isOwnForm(ctx, this.#origin))
       throw new SignInFailed('Open the link of your client, and confirm there.');
     const user = userOf(ctx);
-    const opened = await this.#signIns.open(onlyIn(query, 'link'), user);
+    const opened = await this.#signIns.open(onlyIn(query, LINK), user);
     const form = new URLSearchParams((await ctx.body.read(FORM_BYTES)).toString());
     const { url, state, browser } = await this.#signIns.leave(
       opened,
@@ -129,7 +129,7 @@ export class SignInPages {
   }
 }
 
-const SECRET_PARAMETERS = new Set(['link', 'code', 'state']);
+const SECRET_PARAMETERS = new Set([LINK, 'code', 'state']);
 const FORM_BYTES = 4096;
 const COOKIE_SECONDS = 600;
 

@@ -37,5 +37,8 @@ function isPage(text: string): boolean {
   return isPlain && search + hash + username + password === '';
 }
 
+/** The parameter of a link, whose name says that its value is a credential: logs and traces everywhere omit it. */
+export const LINK = 'link_token';
+
 /** The paths below that of the page. */
 export const CALLBACK = '/callback';

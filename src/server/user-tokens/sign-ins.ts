@@ -5,7 +5,7 @@ import type { Database } from '../kernel/database.ts';
 import { GrantRefused, type IssuedTokens, type OAuthClient } from './oauth-client.ts';
 import type { ProtectedServer } from './protected-server.ts';
 import { hashOf, type Seal } from './seal.ts';
-import { CALLBACK, type SignInSettings } from './settings.ts';
+import { CALLBACK, LINK, type SignInSettings } from './settings.ts';
 import type { SignInLink } from './sign-in-required.ts';
 import { type SignInRow, SignInTable } from './sign-in-table.ts';
 import type { User } from './user.ts';
@@ -133,7 +133,7 @@ export class SignIns {
     const { promise: done, resolve } = Promise.withResolvers<void>();
     const link = {
       id: hashed,
-      url: `${this.settings.url}?link=${id}`,
+      url: `${this.settings.url}?${LINK}=${id}`,
       code: this.settings.users === 'code' ? code : undefined,
       done,
     };

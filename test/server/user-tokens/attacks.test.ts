@@ -5,6 +5,7 @@ import { temporaryFolder } from '../../kit/folder.ts';
 import type { McpSession } from '../../kit/mcp.ts';
 import type { McpUpstream } from '../../kit/mcp-upstream.ts';
 import { startOidcProvider } from '../../kit/oidc-provider.ts';
+import { recorded } from '../../kit/trace.ts';
 import {
   actors,
   basic,
@@ -129,6 +130,19 @@ describe('one user never gets the token of another', () => {
     expect((await call(bob)).result.isError).toBe(true);
   });
 
+  test('a cookie of the right name with another value is of no use', async () => {
+    await using at = await scene(KEYS);
+    const session = await at.gate.session(key('ann'));
+    const browser = new UserBrowser();
+    const first = await confirm(browser, linkIn(await call(session)));
+    const [[name] = ['']] = browser.cookies;
+    expect(name).toContain('agctl_sign_in_');
+    const victim = new UserBrowser();
+    victim.cookies.set(name, 'x'.repeat(32));
+    const { reply } = await victim.follow(await victim.open(first), first);
+    expect([reply.status, reply.text]).toEqual([400, expect.stringContaining('not begun in this browser')]);
+  });
+
   test('a link without the code of the client is of no use', async () => {
     await using at = await scene(KEYS);
     const ann = await at.gate.session(key('ann'));
@@ -226,8 +240,8 @@ describe('the page of a sign-in', () => {
       'content-security-policy': expect.stringContaining("default-src 'none'"),
       'x-frame-options': 'DENY',
     });
-    expect(page.text).not.toContain(new URL(url).searchParams.get('link'));
-    const odd = await new UserBrowser(basic('ann')).open(`${at.gate.page}?link=%3Cscript%3E`);
+    expect(page.text).not.toContain(new URL(url).searchParams.get('link_token'));
+    const odd = await new UserBrowser(basic('ann')).open(`${at.gate.page}?link_token=%3Cscript%3E`);
     expect([odd.status, odd.text.includes('<script')]).toEqual([400, false]);
   });
 });
@@ -248,32 +262,54 @@ test('every request to the server carries the token of the user', async () => {
   expect(sent.some(({ verb }) => verb === 'DELETE')).toBe(true);
 });
 
-test('no secret is in the log, the dump of the configuration or the database', async () => {
-  await using at = await scene({ admin: true, level: 'trace' });
-  const session = await at.gate.session(basic('ann'));
-  const link = linkIn(await call(session));
-  const browser = new UserBrowser(basic('ann'));
-  const first = await confirm(browser, link);
+test('no secret is in the log, traces, the dump of the configuration or the database', async () => {
+  await using at = await scene({ ...KEYS, admin: true, level: 'trace' });
+  const session = await at.gate.session(key('ann'));
+  const traces: string[] = [];
+  /** Does something, with a live trace of the request that it sends to the gateway. */
+  const traced = async <T>(act: () => Promise<T>): Promise<T> => {
+    let result: Promise<T> | undefined;
+    const events = await recorded(at.gate, () => {
+      result = act();
+      return result;
+    });
+    expect(events.length).toBeGreaterThan(2);
+    traces.push(JSON.stringify(events));
+    return result as Promise<T>;
+  };
+  const link = linkIn(await traced(() => call(session)));
+  await traced(() => session.request('tools/list'));
+  const browser = new UserBrowser();
+  await traced(() => browser.open(link.url));
+  const first = await traced(() => confirm(browser, link));
   const { url: callback } = await browser.follow(await browser.open(first), first, at.gate.page);
-  await browser.open(callback);
-  await call(session);
+  const [cookie = ''] = browser.cookies.values();
+  await traced(() => browser.open(callback));
+  await traced(() => call(session));
   const { searchParams } = new URL(callback);
   const token = String(at.server.of('tools/call')[0]?.headers['authorization']).slice('Bearer '.length);
   const secrets = [
-    new URL(link.url).searchParams.get('link'),
+    new URL(link.url).searchParams.get('link_token'),
     searchParams.get('code'),
     searchParams.get('state'),
-    new URL(first).searchParams.get('code_challenge'),
     token,
+    cookie,
+    link.code,
   ].map(String);
-  expect(secrets.every((secret) => secret.length > 20)).toBe(true);
+  expect(secrets.map((secret) => secret.length > 8)).toEqual(secrets.map(() => true));
   const dump = await (await fetch(`${at.gate.admin}/config_dump`)).text();
   const database = readdirSync(at.folder)
     .filter((name) => name.startsWith('agctl.db'))
     .map((name) => readFileSync(join(at.folder, name), 'latin1'))
     .join('');
   expect(database).toContain('agctl_user_tokens');
-  const places = { log: at.gate.log.join('\n'), access: at.gate.accessLog.join('\n'), dump, database };
+  const places = {
+    traces: traces.join('\n'),
+    log: at.gate.log.join('\n'),
+    access: at.gate.accessLog.join('\n'),
+    dump,
+    database,
+  };
   const found = Object.entries(places).flatMap(([place, text]) =>
     secrets.filter((secret) => text.includes(secret)).map((secret) => `${place}: ${secret}`),
   );

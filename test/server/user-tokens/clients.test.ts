@@ -64,7 +64,7 @@ describe('clients with sessions', () => {
     const { result } = await call(await at.gate.session(basic('ann'), capabilities));
     expect(result).toMatchObject({
       isError: true,
-      content: [{ type: 'text', text: expect.stringContaining('/sign-in?link=') }],
+      content: [{ type: 'text', text: expect.stringContaining('/sign-in?link_token=') }],
     });
   });
 
@@ -82,8 +82,8 @@ describe('clients with sessions', () => {
     const session = await at.gate.session(basic('ann'));
     const { result } = await session.request('tools/list');
     expect(result._meta['agctl/unavailableTargets']).toEqual([
-      { name: 'github', error: expect.stringContaining('/sign-in?link=') },
-      { name: 'slack', error: expect.stringContaining('/sign-in?link=') },
+      { name: 'github', error: expect.stringContaining('/sign-in?link_token=') },
+      { name: 'slack', error: expect.stringContaining('/sign-in?link_token=') },
     ]);
     expect((await session.request('prompts/list')).result.prompts).toEqual([]);
     await at.signIn(await call(session, 'github_gateway_sign_in'));
@@ -145,6 +145,6 @@ describe('clients of revision 2026-07-28', () => {
     expect(result).toMatchObject({ resultType: 'complete', tools: [{ name: 'gateway_sign_in' }] });
     const called = await modernCall(at.mcp, 'gateway_sign_in', {}, { headers: basic('ann') });
     expect(called.result).toMatchObject({ isError: true });
-    expect(linkIn(called).url).toContain('/sign-in?link=');
+    expect(linkIn(called).url).toContain('/sign-in?link_token=');
   });
 });

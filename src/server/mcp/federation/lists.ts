@@ -1,6 +1,7 @@
 import { errorType, messageOf } from '../../../core/errors.ts';
 import { membersOf } from '../../../core/foreign.ts';
 import { type Edit, edit, elements, stringAt, valueAt, withText } from '../../kernel/json/json-text.ts';
+import type { RequestObserver } from '../../kernel/observer.ts';
 import { withTraceparent } from '../../kernel/request/header-changes.ts';
 import { callSpan, traced } from '../connection/call-trace.ts';
 import type { ClientHeaders } from '../connection/client-headers.ts';
@@ -70,13 +71,14 @@ export async function listAll(
       const items = result?.status === 'fulfilled' ? result.value : undefined;
       nameIndex.record(connection, method, items, changes[index] ?? 0);
     }
-  return listingOf(connections, results);
+  return listingOf(connections, results, call.observer);
 }
 
 /** Splits the results of these targets into lists and failures. */
 function listingOf(
   connections: readonly Connection[],
   results: readonly PromiseSettledResult<TargetItems['items']>[],
+  observer: RequestObserver | undefined,
 ): Listing {
   const listed: TargetItems[] = [];
   const unavailable: Unavailable[] = [];
@@ -91,7 +93,10 @@ function listingOf(
     }
     const link = signInOf(result.reason);
     if (link !== undefined) signIns.push(name);
-    unavailable.push({ name, error: link === undefined ? messageOf(result.reason) : listedReason(link) });
+    unavailable.push({
+      name,
+      error: link === undefined ? messageOf(result.reason) : listedReason(link, observer),
+    });
   }
   return { listed, unavailable, signIns };
 }
@@ -307,7 +312,7 @@ export async function listTasks(call: ClientCall): Promise<void> {
       return observer === undefined ? own : traced(observer, connection.target, own);
     }),
   );
-  const { listed, unavailable }: Listing = listingOf(able, results);
+  const { listed, unavailable }: Listing = listingOf(able, results, observer);
   if (listed.length === 0) throw new RpcError(RPC.internalError, 'no target answered');
   const items = listed.flatMap(({ connection: { target }, items: tasks }) =>
     tasks

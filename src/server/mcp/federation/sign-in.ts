@@ -1,6 +1,8 @@
 import { membersOf, textIn } from '../../../core/foreign.ts';
 import type { EventStream } from '../../../core/sse.ts';
 import { edit, valueAt } from '../../kernel/json/json-text.ts';
+import type { RequestObserver } from '../../kernel/observer.ts';
+import { LINK } from '../../user-tokens/settings.ts';
 import type { SignInLink } from '../../user-tokens/sign-in-required.ts';
 import type { Connection } from '../connection/connection.ts';
 import { signInOf } from '../connection/target-failure.ts';
@@ -21,6 +23,7 @@ interface SignInCall {
   readonly meta?: Readonly<Record<string, unknown>>;
   readonly stream: EventStream;
   readonly log: McpFields;
+  readonly observer: RequestObserver | undefined;
 }
 
 /** MCP 2025-11-25, "Elicitation", "URL Elicitation Required Error". */
@@ -47,7 +50,16 @@ export function signInTool({ session }: Pick<SignInCall, 'session'>, target: str
 }
 
 /** Why a target is missing from a list, with the link. */
-export const listedReason = (link: SignInLink): string => `the user has to sign in: ${instruction(link)}`;
+export function listedReason(link: SignInLink, observer: RequestObserver | undefined): string {
+  hide(link, observer);
+  return `the user has to sign in: ${instruction(link)}`;
+}
+
+/** Traces do not show it. */
+function hide({ url, code }: SignInLink, observer: RequestObserver | undefined): void {
+  observer?.hide(new URL(url).searchParams.get(LINK) ?? undefined);
+  observer?.hide(code);
+}
 
 /** Answers a call of a target at which the user has to sign in. `why` is also for the log. */
 export function answerSignIn(call: SignInCall, target: string, link: SignInLink, why: string): void {
@@ -56,9 +68,12 @@ export function answerSignIn(call: SignInCall, target: string, link: SignInLink,
   const list = LIST_METHODS[method];
   if (list !== undefined) {
     const items = list.kind === 'tool' ? [signInTool(call, target)] : [];
-    stream.end(listResult(call, list.member, items, [{ name: target, error: listedReason(link) }]));
+    stream.end(
+      listResult(call, list.member, items, [{ name: target, error: listedReason(link, call.observer) }]),
+    );
     return;
   }
+  hide(link, call.observer);
   const text = `${why}: "${target}". ${instruction(link)} Then try again.`;
   log.errorMessage = why;
   if (asksWithInput(call)) stream.end(resultMessage(id, inputRequired(target, link)));
