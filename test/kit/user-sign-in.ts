@@ -81,78 +81,81 @@ export interface SignInGateway extends TestGateway {
   session(headers: Record<string, string>, capabilities?: object): Promise<McpSession>;
 }
 
-/** A gateway with the route `/mcp` to targets, and the page. `policies` are those of both. */
-export async function signInGateway(
-  folder: string,
+interface Settings {
+  readonly oauth?: object;
+  readonly policies?: object;
+  readonly pagePolicies?: object;
+  readonly signIn?: object;
+  readonly config?: object;
+  readonly mcp?: object;
+  readonly port?: number;
+  /** Port of the page for browsers, if another gateway has it. */
+  readonly publicPort?: number | undefined;
+}
+
+/** The configuration of a gateway at a port, with the route `/mcp` to targets, and the page. `policies` are those of both. */
+export function signInConfig(
+  port: number,
   servers: Readonly<Record<string, McpUpstream>>,
-  {
-    oauth = {},
-    policies = PASSWORDS,
-    pagePolicies = policies,
-    signIn = {},
-    config = {},
-    mcp = {},
-    port,
-    publicPort = port,
-    ...options
-  }: TestGatewayOptions & {
-    oauth?: object;
-    policies?: object;
-    pagePolicies?: object;
-    signIn?: object;
-    config?: object;
-    mcp?: object;
-    port?: number;
-    /** Port of the page for browsers, if another gateway has it. */
-    publicPort?: number;
-  } = {},
-): Promise<SignInGateway> {
-  const own = port ?? (await freePort());
-  const page = `http://127.0.0.1:${publicPort ?? own}/sign-in`;
+  settings: Settings = {},
+): { readonly page: string; readonly config: object } {
+  const { oauth = {}, policies = PASSWORDS, signIn = {}, config = {}, mcp = {} } = settings;
+  const { pagePolicies = policies, publicPort = port } = settings;
+  const page = `http://127.0.0.1:${publicPort}/sign-in`;
   const targets = Object.entries(servers).map(([name, { url }]) => ({
     name,
     mcp: { host: url },
     policies: { backendAuth: { oauth } },
   }));
-  const yaml = JSON.stringify({
-    config: {
-      database: { url: 'sqlite://./agctl.db' },
-      session: { key: SESSION_KEY },
-      mcp: { signIn: { url: page, ...signIn } },
-      ...config,
+  const routes = [
+    {
+      name: 'tools',
+      matches: [{ path: { pathPrefix: '/mcp' } }],
+      policies,
+      backends: [{ mcp: { targets, ...mcp } }],
     },
-    gateways: {
-      default: {
-        port: own,
-        routes: [
-          {
-            name: 'tools',
-            matches: [{ path: { pathPrefix: '/mcp' } }],
-            policies,
-            backends: [{ mcp: { targets, ...mcp } }],
-          },
-          {
-            name: 'sign-in',
-            matches: [{ path: { pathPrefix: '/sign-in' } }],
-            policies: { ...pagePolicies, mcpSignIn: {} },
-          },
-        ],
-      },
+    {
+      name: 'sign-in',
+      matches: [{ path: { pathPrefix: '/sign-in' } }],
+      policies: { ...pagePolicies, mcpSignIn: {} },
     },
-  });
-  const gate = await gateway(yaml, { folder, ...options });
+  ];
+  const own = {
+    database: { url: 'sqlite://./agctl.db' },
+    session: { key: SESSION_KEY },
+    mcp: { signIn: { url: page, ...signIn } },
+    ...config,
+  };
+  return { page, config: { config: own, gateways: { default: { port, routes } } } };
+}
+
+export async function signInGateway(
+  folder: string,
+  servers: Readonly<Record<string, McpUpstream>>,
+  options: TestGatewayOptions & Settings = {},
+): Promise<SignInGateway> {
+  const { page, config } = signInConfig(options.port ?? (await freePort()), servers, options);
+  const gate = await gateway(JSON.stringify(config), { folder, ...options });
   return Object.assign(gate, {
     page,
-    session: (headers: Record<string, string>, capabilities: object = {}) => {
-      const params = { ...INITIALIZE.params, protocolVersion: '2025-11-25', capabilities };
-      return openSession(`${gate.url}/mcp`, headers, { ...INITIALIZE, params });
-    },
+    session: (headers: Record<string, string>, capabilities?: object) =>
+      userSession(gate.url, headers, capabilities),
   });
+}
+
+/** A session of a user, with these capabilities of the client. */
+export function userSession(
+  url: string,
+  headers: Record<string, string>,
+  capabilities: object = {},
+): Promise<McpSession> {
+  const params = { ...INITIALIZE.params, protocolVersion: '2025-11-25', capabilities };
+  return openSession(`${url}/mcp`, headers, { ...INITIALIZE, params });
 }
 
 /** The link and the code in what a client was given. */
 export function linkIn(answer: { text: string }): { url: string; code: string | undefined } {
-  const [url = ''] = /http:\/\/127\.0\.0\.1:\d+\/sign-in\?link_token=[\w-]+/.exec(answer.text) ?? [];
+  const [url = ''] = /https?:\/\/[\w.]+(?::\d+)?\/sign-in\?link_token=[\w-]+/.exec(answer.text) ?? [];
   const [code] = /[B-Z]{4}-[B-Z]{4}/.exec(answer.text) ?? [];
   return { url, code };
 }
@@ -176,6 +179,7 @@ export class UserBrowser {
     const cookie = own.map(([name, value]) => `${name.slice(host.length + 1)}=${value}`).join('; ');
     const reply = await send(url, {
       headers: {
+        connection: 'close',
         ...(cookie !== '' && { cookie }),
         ...this.#headers,
         ...(form !== undefined && { origin, 'content-type': 'application/x-www-form-urlencoded' }),

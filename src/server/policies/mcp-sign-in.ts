@@ -35,6 +35,11 @@ export const mcpSignIn = definePolicy({
       max: context.settings.limits.pendingSignIns,
       used: () => signIns.pending,
     });
-    return { paths: pages.paths, request: (ctx) => pages.answer(ctx) };
+    return {
+      paths: pages.paths,
+      request: (ctx) => pages.answer(ctx),
+      // Before other policies: authorization servers have no credential.
+      around: async (ctx, next) => pages.clientDocument(ctx) ?? next(),
+    };
   },
 });

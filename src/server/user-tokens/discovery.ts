@@ -96,13 +96,17 @@ async function resourceOf(
   return value;
 }
 
-/** The challenge of the server for a request without a token. */
+/** The challenge of the server for a request without a token. A server that does not answer that may have metadata nevertheless. */
 async function challengeOf(url: URL, client: DocumentClient): Promise<Challenge> {
   const body = Buffer.from('{"jsonrpc":"2.0","id":0,"method":"ping"}');
   const headers = ['accept', 'application/json, text/event-stream', 'content-type', 'application/json'];
   const request = { method: 'POST', path: url.pathname + url.search, headers, body };
-  const { status, headers: answered } = await client.send(url.href, request, LIMITS.metadataBytes);
-  return status === 401 ? challengeIn(answered['www-authenticate']) : {};
+  try {
+    const { status, headers: answered } = await client.send(url.href, request, LIMITS.metadataBytes);
+    return status === 401 ? challengeIn(answered['www-authenticate']) : {};
+  } catch {
+    return {};
+  }
 }
 
 /** Whether the server at a URL is (part of) a resource: clients compare origin and path (as the SDKs of MCP do). */

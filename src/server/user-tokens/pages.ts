@@ -5,7 +5,7 @@ import { ownCookies } from '../kernel/request/own-cookies.ts';
 import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
 import { credentialParameters } from '../kernel/request/shared-slots.ts';
 import { hashOf } from './seal.ts';
-import { CALLBACK, LINK } from './settings.ts';
+import { CALLBACK, CLIENT_DOCUMENT, LINK } from './settings.ts';
 import { type OpenSignIn, SignInFailed, type SignIns } from './sign-ins.ts';
 import { type User, userOf } from './user.ts';
 import type { UserTokens } from './user-tokens.ts';
@@ -28,7 +28,23 @@ export class SignInPages {
   }
 
   get paths(): string[] {
-    return [this.path, this.path + CALLBACK];
+    return [this.path, this.path + CALLBACK, this.path + CLIENT_DOCUMENT];
+  }
+
+  /** The description of the gateway as a client (OAuth Client ID Metadata Document), which is public; undefined for other requests. */
+  clientDocument({ path, method }: RequestContext): Reply | undefined {
+    const { clientDocument, redirectUri } = this.#signIns;
+    if (path !== this.path + CLIENT_DOCUMENT || method !== 'GET' || clientDocument === undefined)
+      return undefined;
+    const document = {
+      client_id: clientDocument,
+      client_name: 'agctl',
+      redirect_uris: [redirectUri],
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code'],
+      token_endpoint_auth_method: 'none',
+    };
+    return textReply(200, JSON.stringify(document), 'application/json');
   }
 
   /** Undefined for other paths. */

@@ -21,6 +21,7 @@ interface Shared {
   readonly database: Database;
   readonly seal: Seal;
   readonly redirectUri: string;
+  readonly clientDocument: string | undefined;
 }
 
 /** An MCP server with the authorization server at which its users sign in. */
@@ -64,14 +65,17 @@ export class ProtectedServer {
     return new OAuthRequests(server, this.#documents, this.#shared.redirectUri);
   }
 
-  /** The gateway as a client of the authorization server: configured, or registered once for all replicas. */
+  /** The gateway as a client of the authorization server: configured, described by its own document, or registered once for all replicas. */
   async client(): Promise<OAuthClient> {
     const { client } = this.#options;
     if (client !== undefined) return client;
-    const { issuer } = (await this.discovered()).server;
+    const { server, clientMetadataDocuments } = await this.discovered();
+    const { database, seal, redirectUri, clientDocument } = this.#shared;
+    // MCP "Client Registration Approaches" prefers it to a registration.
+    if (clientMetadataDocuments && clientDocument !== undefined) return { id: clientDocument };
+    const { issuer } = server;
     const known = await this.#registered(issuer);
     if (known !== undefined) return known;
-    const { database, seal, redirectUri } = this.#shared;
     const registered = await (await this.requests()).register();
     const sealed = await seal.seal('client', [issuer, redirectUri], registered);
     // Another replica may have registered at the same time: the first one counts. What cannot be read is replaced.

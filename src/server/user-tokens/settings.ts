@@ -42,3 +42,4 @@ export const LINK = 'link_token';
 
 /** The paths below that of the page. */
 export const CALLBACK = '/callback';
+export const CLIENT_DOCUMENT = '/client.json';

@@ -5,7 +5,7 @@ import type { Database } from '../kernel/database.ts';
 import { GrantRefused, type IssuedTokens, type OAuthClient } from './oauth-client.ts';
 import type { ProtectedServer } from './protected-server.ts';
 import { hashOf, type Seal } from './seal.ts';
-import { CALLBACK, LINK, type SignInSettings } from './settings.ts';
+import { CALLBACK, CLIENT_DOCUMENT, LINK, type SignInSettings } from './settings.ts';
 import type { SignInLink } from './sign-in-required.ts';
 import { type SignInRow, SignInTable } from './sign-in-table.ts';
 import type { User } from './user.ts';
@@ -86,6 +86,12 @@ export class SignIns {
 
   get redirectUri(): string {
     return this.settings.url + CALLBACK;
+  }
+
+  /** URL of the description of the gateway as a client, which authorization servers fetch; undefined without TLS. */
+  get clientDocument(): string | undefined {
+    const { url } = this.settings;
+    return url.startsWith('https:') ? url + CLIENT_DOCUMENT : undefined;
   }
 
   /** Number of links that this process waits for. */

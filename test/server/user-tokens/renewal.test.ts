@@ -116,6 +116,18 @@ test('an authorization server that does not answer leaves users signed in', asyn
   expect(at.provider.forms('/token', 'refresh_token').length).toBeGreaterThan(1);
 });
 
+test('the secret of the client is in no dump', async () => {
+  await using folder = await temporaryFolder();
+  await using provider = await scripted();
+  await using server = await protectedServer(provider.issuer);
+  const oauth = { clientId: 'client-of-the-test', clientSecret: 'canary-of-the-client' };
+  await using gate = await signInGateway(folder.path, { github: server }, { oauth, admin: true });
+  for (const path of ['/config_dump', '/api/config', '/api/overview']) {
+    const text = await (await fetch(`${gate.admin}${path}`)).text();
+    expect([path, text.includes('github'), text.includes(oauth.clientSecret)]).toEqual([path, true, false]);
+  }
+});
+
 test('requests for tokens name the resource, and use PKCE', async () => {
   await using at = await scriptedScene();
   await call(at.session);
