@@ -159,6 +159,38 @@ describe('a stream of Messages', () => {
   });
 });
 
+describe('a request of Messages', () => {
+  test.each([undefined, null])('has a call with the input %j, which has no arguments', (input) => {
+    const { turns } = request('messages', {
+      model: 'm',
+      max_tokens: 9,
+      messages: [
+        { role: 'user', content: 'Hi' },
+        { role: 'assistant', content: [{ type: 'tool_use', id: 'c', name: 'f', input }] },
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'c' }] },
+      ],
+    });
+    expect(turns[1]?.parts).toMatchObject([{ type: 'toolCall', id: 'c', arguments: '{}' }]);
+  });
+});
+
+describe('a response of Responses', () => {
+  test.each([
+    [[{ type: 'reasoning_text', text: 'all' }], [{ type: 'summary_text', text: 'short' }], 'all', undefined],
+    [[], [{ type: 'summary_text', text: 'short' }], 'short', true],
+    [undefined, [{ type: 'summary_text', text: 'short' }], 'short', true],
+  ])('with the reasoning %j and the summary %j has the reasoning %j', (content, summary, text, isSummary) => {
+    const { answers } = formatOf('responses').readResponse({
+      id: 'r',
+      model: 'm',
+      status: 'completed',
+      output: [{ type: 'reasoning', id: 'i', content, summary }],
+    });
+    expect(answers[0]?.parts).toMatchObject([{ type: 'reasoning', text }]);
+    expect(Reflect.get(answers[0]?.parts[0] ?? {}, 'isSummary')).toBe(isSummary);
+  });
+});
+
 describe('an error of Messages', () => {
   const written = (status: number, code?: string) =>
     (
