@@ -14,6 +14,7 @@ import { type GatewayPlan, routesOf } from '../config/plan/plan.ts';
 import { planGateways } from '../config/plan/plan-gateways.ts';
 import { redactorOf } from '../config/redact.ts';
 import type { Config } from '../config/schema.ts';
+import { signInProblems } from '../config/sign-in-pages.ts';
 import { unmatchedModelProblems } from '../config/unmatched-models.ts';
 import { workerProblems } from '../config/workers.ts';
 import type { GatewayDatabase } from '../database/gateway-database.ts';
@@ -143,6 +144,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
     ...ownPortProblems(gateways, config, source, options.env),
     ...openBackendProblems(gateways),
     ...unmatchedModelProblems(gateways),
+    ...signInProblems(gateways, config),
     ...pathParameterProblems(gateways, config.config.http.pathNormalization),
     ...workerProblems(config),
   );
