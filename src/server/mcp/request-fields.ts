@@ -40,6 +40,8 @@ export const itemAccess = new Slot<ItemAccess>();
 /** How the tools of a bundle are shown. */
 export interface ShownBundle {
   readonly instructions: string | undefined;
+  /** Whether it may have a tool of that target, whatever the target lists. */
+  mayUse(target: string): boolean;
   /** The description of a tool, with its name at the target; undefined if it stays as it is. */
   description(target: string, own: string): string | undefined;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { openEvents } from '../../kit/event-stream.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
-import type { Json, McpReply, McpSession } from '../../kit/mcp.ts';
+import { type Json, type McpReply, type McpSession, openSession } from '../../kit/mcp.ts';
 import { mcpUpstream } from '../../kit/mcp-upstream.ts';
 import { modern, modernCall } from '../../kit/modern.ts';
 import { startOidcProvider } from '../../kit/oidc-provider.ts';
@@ -93,6 +93,26 @@ describe('clients with sessions', () => {
     expect(listed).toContain('slack_gateway_sign_in');
     expect(listed).not.toContain('slack_say');
     expect((await call(session, 'github_say')).result.isError).toBeUndefined();
+  });
+
+  test('a bundle shows the links of its own targets only', async () => {
+    const bundles = [
+      { name: 'one', targets: ['github'] },
+      { name: 'two', tools: ['slack_s*'] },
+      { name: 'all', tools: ['*_say'] },
+    ];
+    await using at = await scene(['github', 'slack'], { mcp: { bundles } });
+    const listed = async (bundle: string) => {
+      const session = await openSession(`${at.mcp}/${bundle}`, basic('ann'));
+      const reply = await session.request('tools/list');
+      return [names(reply), reply.result._meta['agctl/unavailableTargets'].map(({ name }: Json) => name)];
+    };
+    expect(await listed('one')).toEqual([['github_gateway_sign_in'], ['github']]);
+    expect(await listed('two')).toEqual([['slack_gateway_sign_in'], ['slack']]);
+    expect(await listed('all')).toEqual([
+      ['github_gateway_sign_in', 'slack_gateway_sign_in'],
+      ['github', 'slack'],
+    ]);
   });
 
   test('with failClosed too, a session begins before its user has signed in', async () => {

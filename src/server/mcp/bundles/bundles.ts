@@ -58,6 +58,7 @@ class Bundle implements ShownBundle {
   readonly when: TracedExpression | undefined;
   readonly instructions: string | undefined;
   readonly #descriptions: ReadonlyMap<string, string>;
+  readonly #tools: readonly string[];
   readonly #hasTool: (name: string) => boolean;
   readonly #hasTarget: (name: string) => boolean;
   readonly #targets: ReadonlyMap<string, Target>;
@@ -68,7 +69,8 @@ class Bundle implements ShownBundle {
     this.when = when;
     this.instructions = config.instructions;
     this.#descriptions = new Map(Object.entries(config.descriptions));
-    this.#hasTool = namePattern(config.tools ?? ['*']);
+    this.#tools = config.tools ?? ['*'];
+    this.#hasTool = namePattern(this.#tools);
     this.#hasTarget = namePattern(config.targets ?? ['*']);
     this.#targets = new Map(targets.map((target) => [target.name, target]));
     this.#prefixed = prefixed;
@@ -86,6 +88,15 @@ class Bundle implements ShownBundle {
     if (kind !== 'tool') return true;
     const shown = this.#shown(target, own);
     return shown !== undefined && this.#hasTool(shown);
+  }
+
+  mayUse(target: string): boolean {
+    if (!this.#hasTarget(target)) return false;
+    const prefix = this.#prefixed ? outwardName('tool', target, '') : '';
+    return this.#tools.some((pattern) => {
+      const [start = ''] = pattern.split('*');
+      return start.startsWith(prefix) || (start !== pattern && prefix.startsWith(start));
+    });
   }
 
   /** The description of a tool here; undefined if it is that of the target. */

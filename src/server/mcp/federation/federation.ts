@@ -31,7 +31,7 @@ import { filterList, inBundle, type Listing, listAll, listTasks, renamedItem } f
 import { checkPin, needsPin } from './pinned-call.ts';
 import { readResult } from './read-result.ts';
 import { runOnEach } from './run-on-each.ts';
-import { runSignIn, signInConnection, signInTool, takeSignInAnswer } from './sign-in.ts';
+import { runSignIn, signInConnection, takeSignInAnswer, withSignIns } from './sign-in.ts';
 import { runWithSearch } from './tool-search.ts';
 
 /** Runs one request of a client on the targets of its session. The stream always gets a response. */
@@ -201,9 +201,9 @@ async function runList(call: ClientCall, list: ListMethod): Promise<void> {
   const items = session.options.prefixed
     ? prefixedItems(call, list, listing)
     : unambiguousItems(call, list, listing);
-  const signIns = list.kind === 'tool' && session.options.prefixed ? listing.signIns : [];
-  const tools = signIns.map((target) => signInTool(call, target));
-  await endList(call, listResult(call, list.member, [...items, ...tools], listing.unavailable));
+  const { tools, unavailable } = withSignIns(call, listing.signIns, listing.unavailable);
+  const shown = list.kind === 'tool' ? [...items, ...tools] : items;
+  await endList(call, listResult(call, list.member, shown, unavailable));
 }
 
 function prefixedItems(call: ClientCall, list: ListMethod, { listed }: Listing): string[] {

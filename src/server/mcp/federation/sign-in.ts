@@ -10,9 +10,9 @@ import { inwardName, LIST_METHODS, outwardName } from '../names/names.ts';
 import { acceptsUrls, takesInput } from '../protocol/client-capabilities.ts';
 import { parseMessage, type RpcMessage } from '../protocol/message.ts';
 import { errorMessage, META, notificationMessage, RPC, resultMessage } from '../protocol/protocol.ts';
-import type { McpFields } from '../request-fields.ts';
+import type { McpFields, ShownBundle } from '../request-fields.ts';
 import type { Session } from '../session/session.ts';
-import { listResult } from './list-result.ts';
+import { listResult, type Unavailable } from './list-result.ts';
 
 // What a client gets of a target at which its user has to sign in. Only the client gets the link, and no log.
 
@@ -23,6 +23,7 @@ interface SignInCall {
   readonly meta?: Readonly<Record<string, unknown>>;
   readonly stream: EventStream;
   readonly log: McpFields;
+  readonly bundle: ShownBundle | undefined;
   readonly observer: RequestObserver | undefined;
 }
 
@@ -40,13 +41,28 @@ const INPUT = 'agctl/sign-in';
 const SIGN_IN_TOOL = 'gateway_sign_in';
 
 /** The description of the tool, as JSON text, with its name for clients. */
-export function signInTool({ session }: Pick<SignInCall, 'session'>, target: string): string {
+function signInTool({ session }: Pick<SignInCall, 'session'>, target: string): string {
   return JSON.stringify({
     name: session.options.prefixed ? outwardName('tool', target, SIGN_IN_TOOL) : SIGN_IN_TOOL,
     title: `Sign in at ${target}`,
     description: `The user has not signed in at "${target}" yet, so its tools are not available. Call this tool if the user wants something that "${target}" may be able to do, and show the user the link that it returns. Afterwards, the tools of "${target}" take its place.`,
     inputSchema: { type: 'object', properties: {} },
   });
+}
+
+/** What a list of tools shows of targets at which the user has to sign in, if they may belong to the bundle of the call. */
+export function withSignIns(
+  call: Pick<SignInCall, 'session' | 'bundle'>,
+  signIns: readonly string[],
+  unavailable: readonly Unavailable[],
+): { readonly tools: readonly string[]; readonly unavailable: readonly Unavailable[] } {
+  const isShown = (target: string): boolean => call.bundle?.mayUse(target) ?? true;
+  return {
+    tools: call.session.options.prefixed
+      ? signIns.filter(isShown).map((target) => signInTool(call, target))
+      : [],
+    unavailable: unavailable.filter(({ name }) => !signIns.includes(name) || isShown(name)),
+  };
 }
 
 /** Why a target is missing from a list, with the link. */

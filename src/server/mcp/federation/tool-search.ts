@@ -21,7 +21,7 @@ import type { ToolSearch } from '../tool-search/tool-search.ts';
 import { answerError, type ClientCall, endList, recordArguments } from './call.ts';
 import { listResult } from './list-result.ts';
 import { inBundle, type Listing, listAll, renamedItem, type TargetItems } from './lists.ts';
-import { signInTool } from './sign-in.ts';
+import { withSignIns } from './sign-in.ts';
 
 const LIST = 'tools/list';
 const CALL = 'tools/call';
@@ -65,17 +65,14 @@ function replaceCall(call: ClientCall): boolean {
 /** Answers `tools/list` with both tools of the gateway and the pinned ones. */
 async function list(call: ClientCall, search: ToolSearch): Promise<void> {
   call.log.resourceType = 'tool';
-  const { tools, unavailable, signIns } = await catalogOf(call);
+  const { tools, signIns, ...catalog } = await catalogOf(call);
+  const { tools: signInTools, unavailable } = withSignIns(call, signIns, catalog.unavailable);
   const visible = tools.filter((tool) => isAllowed(call, tool));
   const servers = new Set(call.session.isFederated ? visible.map(({ target }) => target) : []);
   const pinned = visible
     .filter(({ name }) => search.isPinned(name))
     .map((tool) => inBundle(call, 'tool', tool.target, tool));
-  const items = [
-    ...metaTools(search, [...servers]),
-    ...pinned,
-    ...signIns.map((target) => signInTool(call, target)),
-  ];
+  const items = [...metaTools(search, [...servers]), ...pinned, ...signInTools];
   await endList(call, listResult(call, TOOL_LIST.member, items, unavailable));
 }
 
