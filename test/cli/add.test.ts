@@ -126,15 +126,15 @@ describe('through the command, with a server that is started', () => {
     chmodSync(join(cwd, 'gateway.env'), 0o600);
     const { code, stdout, stderr } = await agctl(['add', 'weather', '--from', 'server.json'], { cwd, env });
     expect([code, stderr]).toEqual([0, '']);
-    expect(stdout).toContain('fill in: API_KEY\n');
-    expect(stdout).toContain('next\n  fill in API_KEY in gateway.env\n');
+    expect(stdout).toContain('fill in: WEATHER_API_KEY\n');
+    expect(stdout).toContain('next\n  fill in WEATHER_API_KEY in gateway.env\n');
     expect(stdout).toContain('its tools are pinned when the gateway lists them for the first time');
     expect(mine.has('words')).toBe(false);
     expect(mine.has('tools.lock.yaml')).toBe(false);
-    expect(mine.targets()[1].stdio.env).toEqual({ API_KEY: `\${API_KEY}` });
+    expect(mine.targets()[1].stdio.env).toEqual({ API_KEY: `\${WEATHER_API_KEY}` });
     const text = mine.read('gateway.env');
     expect(text.startsWith(`${before}\n\n`)).toBe(true);
-    expect(parseEnv(text)).toEqual({ OTHER: 'two words', API_KEY: 'change-me' });
+    expect(parseEnv(text)).toEqual({ OTHER: 'two words', WEATHER_API_KEY: 'change-me' });
     expect(statSync(join(cwd, 'gateway.env')).mode & 0o777).toBe(0o600);
     // A value of digits stays a text.
     writeFileSync(join(cwd, 'gateway.env'), text.replace('change-me', '12345'));
@@ -154,10 +154,10 @@ describe('through the command, with a server that is started', () => {
     await using mine = await project({ 'server.json': serverJson({ packages }) });
     const { code, stdout } = await mine.add(['weather', '--from', 'server.json']);
     expect(code).toBe(0);
-    expect(stdout).toContain('fill in if it is needed: API_KEY\n');
+    expect(stdout).toContain('fill in if it is needed: WEATHER_API_KEY\n');
     expect([mine.has('words'), mine.has('tools.lock.yaml')]).toEqual([isStarted, isStarted]);
-    expect(mine.targets()[1].stdio.env).toEqual({ API_KEY: `\${API_KEY:-}` });
-    expect(parseEnv(mine.read('gateway.env'))).toEqual({ API_KEY: '' });
+    expect(mine.targets()[1].stdio.env).toEqual({ API_KEY: `\${WEATHER_API_KEY:-}` });
+    expect(parseEnv(mine.read('gateway.env'))).toEqual({ WEATHER_API_KEY: '' });
   });
 
   test('a server that does not start leaves every file as it was', async () => {
@@ -205,12 +205,12 @@ test.runIf(hasTerminal)('at a terminal, add asks for the values of a server and 
     ['add', 'weather', '--from', 'server.json'],
     `cd ${mine.cwd}; HOME=${HOME} PATH=${PATH}`,
   );
-  await screen.shows('API_KEY   `env` of weather in server.json: Of your account   (empty: later)');
+  await screen.shows('WEATHER_API_KEY   `env` of weather in server.json: Of your account   (empty: later)');
   await screen.press('k 1', 'Enter');
-  expect(await screen.shows('UNITS   `env`')).not.toContain('k 1');
+  expect(await screen.shows('WEATHER_UNITS   `env`')).not.toContain('k 1');
   await screen.press('metric', 'Enter');
   expect(await screen.shows('code 0')).toMatch(/pinned {3}\d+ tools/);
-  expect(parseEnv(mine.read('gateway.env'))).toEqual({ API_KEY: 'k 1', UNITS: 'metric' });
+  expect(parseEnv(mine.read('gateway.env'))).toEqual({ WEATHER_API_KEY: 'k 1', WEATHER_UNITS: 'metric' });
 });
 
 test('values of a client’s file go to a new gateway.env, which only its owner can read', async () => {

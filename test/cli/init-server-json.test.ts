@@ -149,29 +149,29 @@ describe('packages', () => {
       args: [
         '-y',
         '@example/weather-mcp@1.2.3',
-        `\${ROOT_DIR}`,
+        `\${WEATHER_ROOT_DIR}`,
         '--mount',
         `src=\${WEATHER_SOURCE},dst=/project`,
       ],
       env: {
-        API_KEY: `\${API_KEY}`,
-        UNITS: `\${UNITS}`,
+        API_KEY: `\${WEATHER_API_KEY}`,
+        UNITS: `\${WEATHER_UNITS}`,
         LOG: 'info',
-        SESSION_SECRET: `\${SESSION_SECRET:-}`,
+        SESSION_SECRET: `\${WEATHER_SESSION_SECRET:-}`,
       },
     });
     expect(targets[0].stdio.env).not.toHaveProperty('HOST');
     expect(variables).toBe(
       [
-        '# `env` of weather in server.json: Key\nAPI_KEY=change-me\n',
-        '# `env` of weather in server.json: one of metric, imperial\nUNITS=change-me\n',
-        '# `env` of weather in server.json\nSESSION_SECRET=\n',
-        '# `args` of weather in server.json: Where files are\nROOT_DIR=change-me\n',
+        '# `env` of weather in server.json: Key\nWEATHER_API_KEY=change-me\n',
+        '# `env` of weather in server.json: one of metric, imperial\nWEATHER_UNITS=change-me\n',
+        '# `env` of weather in server.json\nWEATHER_SESSION_SECRET=\n',
+        '# `args` of weather in server.json: Where files are\nWEATHER_ROOT_DIR=change-me\n',
         '# `args` of weather in server.json\nWEATHER_SOURCE=change-me\n',
       ].join('\n'),
     );
-    expect(printed).toContain('fill in: API_KEY, UNITS, ROOT_DIR, WEATHER_SOURCE\n');
-    expect(printed).toContain('fill in if it is needed: SESSION_SECRET\n');
+    expect(printed).toContain('fill in: WEATHER_API_KEY, WEATHER_UNITS, WEATHER_ROOT_DIR, WEATHER_SOURCE\n');
+    expect(printed).toContain('fill in if it is needed: WEATHER_SESSION_SECRET\n');
     expect(printed).toContain('optional, not set: HOST');
   });
 
@@ -197,9 +197,9 @@ describe('packages', () => {
     expect(targets[0].stdio.args.slice(2)).toEqual([
       ...['--port', '3000', 'word', '--fast', '--slow', 'sometimes'],
     ]);
-    expect(targets[0].stdio.env).toEqual({ A_TOKEN: `\${A_TOKEN:-}`, C: `\${C}` });
-    expect(variables).toContain(`: ${'x'.repeat(200)}…\nA_TOKEN=\n`);
-    expect(variables).toContain('\nC=of-all\n');
+    expect(targets[0].stdio.env).toEqual({ A_TOKEN: `\${WEATHER_A_TOKEN:-}`, C: `\${WEATHER_C}` });
+    expect(variables).toContain(`: ${'x'.repeat(200)}…\nWEATHER_A_TOKEN=\n`);
+    expect(variables).toContain('\nWEATHER_C=of-all\n');
     expect(printed).toContain('optional, not set: B_TOKEN, folder, --host\n');
   });
 
@@ -407,8 +407,8 @@ describe('packages', () => {
         name: 'old',
         stdio: {
           cmd: 'docker',
-          args: ['run', '-i', '--rm', '-e', 'KEY', 'example/old:1.0.2', `\${DIR}`],
-          env: { KEY: `\${KEY}` },
+          args: ['run', '-i', '--rm', '-e', 'KEY', 'example/old:1.0.2', `\${OLD_DIR}`],
+          env: { KEY: `\${OLD_KEY}` },
           warm: 1,
         },
       },

@@ -53,7 +53,7 @@ export interface Program {
 /** Settings of the MCP backend that change lists and calls on their way, and nothing for the client. */
 const SEARCHES = {
   toolSearch: { pinned: ['*'] },
-  bundles: [{ name: 'everything', when: 'true' }],
+  bundles: [{ name: 'everything', targets: ['*'], when: 'true' }],
 };
 
 /**

@@ -40,8 +40,9 @@ export class Variables {
   }
 
   /**
-   * Notes a variable for a value that a file from elsewhere asks for. Its name is one that nothing else has: whoever wrote the
-   * file chose the preferred one, and could otherwise choose that of any secret in the environment.
+   * Notes a variable for a value that a file from elsewhere asks for. Its name begins with that of its owner, and nothing else has
+   * it: whoever wrote the file chose the preferred one, and could otherwise choose that of any secret in the environment, also in
+   * that of a gateway which starts later.
    */
   fresh(
     preferred: string,
@@ -51,7 +52,7 @@ export class Variables {
   ): string {
     const [own, owned] = [preferred, `${owner}_${preferred}`].map(variableName);
     const last = own?.startsWith(`${variableName(owner)}_`) ? own : owned;
-    const names = [own, last];
+    const names = [last];
     for (let count = 2; ; count += 1) {
       const name = names.shift() ?? `${last}_${count}`;
       if (this.#env[name] !== undefined || this.#known.has(name) || this.#reserved.has(name)) continue;

@@ -62,6 +62,15 @@ describe.each(ERAS)('bundles for a caller of revision %s', (_revision, connect) 
     );
   });
 
+  test('a bundle that names tools only has no prompts and resources', async () => {
+    await using own = await started([REVIEWS]);
+    const caller = await connect(own.at('/mcp/reviews'));
+    expect(await listed(caller, 'prompts')).toEqual([]);
+    expect(await listed(caller, 'resources', 'uri')).toEqual([]);
+    const { error } = await caller.ask('resources/read', { uri: 'files+file:///1' });
+    expect(error.message).toContain('Unknown resource');
+  });
+
   test('rules apply in a bundle too', async () => {
     const policies = { mcpAuthorization: { rules: ['mcp.tool.name == "read"'] } };
     await using own = await started([REVIEWS], { route: { policies } });
@@ -83,7 +92,10 @@ describe.each(ERAS)('bundles for a caller of revision %s', (_revision, connect) 
   });
 
   test('a bundle is chosen by claim at the path of the route, and is closed to others', async () => {
-    const keys = ['core', 'web', 'none'].map((team) => ({ key: `key-${team}`, metadata: { team } }));
+    const keys = ['core', 'web', 'none', 'broken'].map((team) => ({
+      key: `key-${team}`,
+      metadata: { team },
+    }));
     const bundles = [
       { name: 'core', tools: ['git_*'], when: 'apiKey.team == "core"' },
       { name: 'web', tools: ['files_*'], when: 'apiKey.team == "web"' },
@@ -94,19 +106,22 @@ describe.each(ERAS)('bundles for a caller of revision %s', (_revision, connect) 
     expect(await tools('/mcp', 'core')).toEqual(['git_list_reviews', 'git_merge', 'git_pid']);
     expect(await tools('/mcp', 'web')).toEqual(['files_read', 'files_write']);
     expect(await tools('/mcp/web', 'web')).toEqual(['files_read', 'files_write']);
-    expect(await tools('/mcp', 'none')).toHaveLength(5);
     for (const [path, team] of [
       ['/mcp/web', 'core'],
       ['/mcp/core', 'none'],
+      // Without a bundle, or with an expression that fails, nobody has everything.
+      ['/mcp', 'none'],
+      ['/mcp', 'broken'],
       ['/mcp/broken', 'core'],
       ['/mcp/other', 'core'],
     ] as const) {
-      const { message, headers } = (await connect(own.at('/mcp'), `key-${team}`)).request('tools/list');
+      const { message, headers } = (await connect(own.at('/mcp'), 'key-core')).request('tools/list');
       const reply = await send(own.at(path), {
         method: 'POST',
         body: JSON.stringify(message),
         headers: {
           ...headers,
+          authorization: `Bearer key-${team}`,
           'content-type': 'application/json',
           accept: 'application/json, text/event-stream',
         },
@@ -191,11 +206,18 @@ describe('instructions of a bundle', () => {
 
 describe('mistakes in bundles', () => {
   test.each([
-    [[{ name: 'mcp' }], 'neither `mcp` nor `sse`'],
-    [[{ name: 'A b' }], 'expected lower-case letters'],
-    [[{ name: 'a' }, { name: 'a' }], 'two bundles are named `a`'],
+    [[{ name: 'a' }], 'expected `tools`, `targets` or both'],
+    [[{ name: 'mcp', tools: ['a'] }], 'neither `mcp` nor `sse`'],
+    [[{ name: 'A b', tools: ['a'] }], 'expected lower-case letters'],
+    [
+      [
+        { name: 'a', tools: ['a'] },
+        { name: 'a', tools: ['a'] },
+      ],
+      'two bundles are named `a`',
+    ],
     [[{ name: 'a', targets: ['none'] }], 'no target is named `none`'],
-    [[{ name: 'a', when: 'jwt..x' }], 'bundles.0.when'],
+    [[{ name: 'a', tools: ['a'], when: 'jwt..x' }], 'bundles.0.when'],
   ])('%j is refused', async (bundles, part) => {
     await expect(started(bundles)).rejects.toThrow(part);
   });

@@ -23,18 +23,18 @@ export const bundlesSchema = z
         tools: patterns
           .optional()
           .describe(
-            'Tools of the bundle, by the names that clients see; `*` matches any characters. Default: all of its targets.',
+            'Tools of the bundle, by the names that clients see; `*` matches any characters. Default: all of its `targets`.',
           ),
         targets: patterns
           .optional()
           .describe(
-            'Names of targets whose prompts, resources and tools belong to the bundle; `*` matches any characters. Default: all.',
+            'Names of targets whose prompts, resources and, unless `tools` says which, tools belong to the bundle; `*` matches any characters. Without it, the bundle has no prompts and resources.',
           ),
         when: z
           .string()
           .optional()
           .describe(
-            'CEL expression over the request: only callers for whom it is true have the bundle. They get it at the path of the route too; of several, the first.',
+            'CEL expression over the request: only callers for whom it is true have the bundle. They get it at the path of the route too; of several, the first. If a bundle has it, nothing is there for callers without a bundle.',
           ),
         instructions: z
           .string()
@@ -45,10 +45,13 @@ export const bundlesSchema = z
           .default({})
           .describe('Texts that replace the descriptions of tools, by the names that clients see.'),
       })
+      .refine(({ tools, targets }) => (tools ?? targets) !== undefined, {
+        error: 'expected `tools`, `targets` or both',
+      })
       .describe('A set of tools with a path of its own.'),
   )
   .describe(
-    'Sets of tools over all targets, each with a path of its own. What is not in a bundle is neither listed nor called there. Without `when`, the path of the route has everything: it is rules that decide what callers may use.',
+    'Sets of tools over all targets, each with a path of its own. What is not in a bundle is neither listed nor called there. Without `when`, the path of the route has everything: `mcpAuthorization` decides what callers may use.',
   );
 
 export type BundleConfig = z.output<typeof bundlesSchema>[number];

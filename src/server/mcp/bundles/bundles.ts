@@ -14,14 +14,18 @@ import type { BundleConfig } from './bundle-config.ts';
 /** The bundles of one MCP backend. */
 export class Bundles {
   readonly #bundles: readonly Bundle[];
+  /** Whether a bundle is for some callers only. */
+  readonly #areForSome: boolean;
 
   constructor(bundles: readonly Bundle[]) {
     this.#bundles = bundles;
+    this.#areForSome = bundles.some(({ when }) => when !== undefined);
   }
 
   /**
    * Restricts a request to the bundle that its path names or that its caller has. Throws `route_not_found` for the path of no
-   * bundle, or of one that the caller does not have: with a mistyped path, a client would have everything.
+   * bundle, or of one that the caller does not have, and for a caller without a bundle if bundles are for some callers: with a
+   * mistyped path or expression, a client would have everything.
    */
   apply(ctx: RequestContext): void {
     const segment = segmentOf(ctx);
@@ -29,9 +33,12 @@ export class Bundles {
       segment === undefined
         ? this.#bundles.find((each) => each.when !== undefined && each.isFor(ctx))
         : this.#bundles.find(({ name }) => name === segment);
-    if (segment !== undefined && bundle?.isFor(ctx) !== true)
-      throw new AppError('route_not_found', { message: `mcp: there is no bundle at ${ctx.path}` });
-    if (bundle === undefined) return;
+    if (bundle?.isFor(ctx) !== true) {
+      if (segment === undefined && !this.#areForSome) return;
+      throw new AppError('route_not_found', {
+        message: `mcp: there is no bundle at ${ctx.path} for this caller`,
+      });
+    }
     itemAccess.set(ctx, new BundleAccess(bundle, itemAccess.get(ctx)));
     shownBundle.set(ctx, bundle);
   }
@@ -61,6 +68,8 @@ class Bundle implements ShownBundle {
   readonly #tools: readonly string[];
   readonly #hasTool: (name: string) => boolean;
   readonly #hasTarget: (name: string) => boolean;
+  /** Whether it has prompts and resources. */
+  readonly #hasOthers: boolean;
   readonly #targets: ReadonlyMap<string, Target>;
   readonly #prefixed: boolean;
 
@@ -72,6 +81,7 @@ class Bundle implements ShownBundle {
     this.#tools = config.tools ?? ['*'];
     this.#hasTool = namePattern(this.#tools);
     this.#hasTarget = namePattern(config.targets ?? ['*']);
+    this.#hasOthers = config.targets !== undefined;
     this.#targets = new Map(targets.map((target) => [target.name, target]));
     this.#prefixed = prefixed;
   }
@@ -85,7 +95,8 @@ class Bundle implements ShownBundle {
   /** Whether an item, with its name at the target, belongs to the bundle. */
   has(kind: string, target: string, own: string): boolean {
     if (!this.#hasTarget(target)) return false;
-    if (kind !== 'tool') return true;
+    if (kind === 'task') return true;
+    if (kind !== 'tool') return this.#hasOthers;
     const shown = this.#shown(target, own);
     return shown !== undefined && this.#hasTool(shown);
   }
