@@ -10,6 +10,7 @@ import {
 } from 'node:net';
 import { type Certificate, certificateOf } from './certificates.ts';
 import { temporarySocket } from './folder.ts';
+import { freePort } from './ports.ts';
 
 /** One request as an upstream got it. */
 export interface Received {
@@ -152,10 +153,12 @@ const refusing = new Map<number, Socket>();
 export async function refusingPort(): Promise<number> {
   const server = createSocketServer((socket) => socket.on('error', () => undefined).unref());
   await listening(server, { port: 0, host: '127.0.0.1' });
-  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').unref();
+  // One that the system does not hand out: it could, between `release` and the use of the port.
+  const port = await freePort();
+  const to = { port: (server.address() as AddressInfo).port, host: '127.0.0.1', localPort: port };
+  const socket = connect(to).unref();
   await once(socket, 'connect');
   server.close();
-  const port = socket.localPort as number;
   refusing.set(port, socket);
   return port;
 }

@@ -112,6 +112,10 @@ gateways:
           remoteRateLimit: { conditional: [{ condition: nosuch, host: '127.0.0.1:9', domain: a, descriptors: [{ entries: [{ key: a, value: '1' }] }] }] }
           transformations: { conditional: [{ condition: nosuch, request: { remove: [a] } }] }
           directResponse: { conditional: [{ condition: nosuch, status: 200 }, { status: 201 }] }
+mcp:
+  port: 3001
+  targets: [{ name: a, mcp: { host: 'http://127.0.0.1:9/mcp' } }]
+  bundles: [{ name: b, targets: [a], when: nosuch }]
 llm:
   port: 4000
   policies: { budgets: [{ name: a, limit: 10USD/day, key: nosuch }] }
