@@ -1,3 +1,4 @@
+import { AppError, messageOf } from '../../core/errors.ts';
 import { isRecord, jsonIn } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { DocumentClient } from '../transport/upstream/document-client.ts';
@@ -14,6 +15,22 @@ export function tokenFetch(client: DocumentClient): (url: string, request: Reque
     const sent = text.length === 0 ? null : new Uint8Array(text);
     return new Response(sent, { status, headers: { 'content-type': contentType } });
   };
+}
+
+/**
+ * An answer of an authorization server to such a request. One that fails is not a refusal: the server may accept the same request
+ * later. Rejects with `AppError` `provider_failed`.
+ */
+export async function oauthAnswer(request: Promise<Response>): Promise<Response> {
+  let response: Response;
+  try {
+    response = await request;
+  } catch (error) {
+    throw new AppError('provider_failed', { detail: messageOf(error) });
+  }
+  if (response.status >= 500 || response.status === 429)
+    throw new AppError('provider_failed', { detail: `the authorization server answered ${response.status}` });
+  return response;
 }
 
 /**

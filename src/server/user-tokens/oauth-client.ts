@@ -2,7 +2,7 @@ import type { AuthorizationServer, Client, ClientAuth, TokenEndpointRequestOptio
 import { AppError, messageOf } from '../../core/errors.ts';
 import { jsonIn, membersOf, stringIn } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { tokenFetch } from '../credentials/token-fetch.ts';
+import { oauthAnswer, tokenFetch } from '../credentials/token-fetch.ts';
 import { isHeaderValue } from '../kernel/request/header-list.ts';
 import type { DocumentClient } from '../transport/upstream/document-client.ts';
 
@@ -87,7 +87,7 @@ export class OAuthRequests {
       throw new GrantRefused(messageOf(error), codeOf(error));
     }
     const options = { ...this.#options(oauth), additionalParameters: { resource } };
-    const response = await answerOf(
+    const response = await oauthAnswer(
       oauth.authorizationCodeGrantRequest(
         this.#server,
         own,
@@ -107,7 +107,9 @@ export class OAuthRequests {
     const own = asClient(client);
     const options = { ...this.#options(oauth), additionalParameters: { resource } };
     const auth = this.#auth(oauth, client);
-    const response = await answerOf(oauth.refreshTokenGrantRequest(this.#server, own, auth, token, options));
+    const response = await oauthAnswer(
+      oauth.refreshTokenGrantRequest(this.#server, own, auth, token, options),
+    );
     const tokens = await issued(
       oauth.processRefreshTokenResponse(this.#server, own, await withoutIdToken(response)),
     );
@@ -119,7 +121,7 @@ export class OAuthRequests {
     if (this.#server.revocation_endpoint === undefined) return false;
     const oauth = await library();
     const auth = this.#auth(oauth, client);
-    const { status } = await answerOf(
+    const { status } = await oauthAnswer(
       oauth.revocationRequest(this.#server, asClient(client), auth, token, this.#options(oauth)),
     );
     if (status >= 400) throw new GrantRefused(`the revocation was answered with status ${status}`);
@@ -134,7 +136,7 @@ export class OAuthRequests {
       });
     const methods = this.#server.token_endpoint_auth_methods_supported;
     const oauth = await library();
-    const response = await answerOf(
+    const response = await oauthAnswer(
       oauth.dynamicClientRegistrationRequest(
         this.#server,
         {
@@ -174,19 +176,6 @@ const asClient = ({ id }: OAuthClient): Client => ({ client_id: id });
 function methodOf(methods: readonly string[]): 'client_secret_basic' | 'client_secret_post' | 'none' {
   const known = ['client_secret_basic', 'client_secret_post', 'none'] as const;
   return known.find((method) => methods.includes(method)) ?? 'client_secret_basic';
-}
-
-/** An answer of the server. One that fails is not a refusal: it may accept the same request later. */
-async function answerOf(request: Promise<Response>): Promise<Response> {
-  let response: Response;
-  try {
-    response = await request;
-  } catch (error) {
-    throw new AppError('provider_failed', { detail: messageOf(error) });
-  }
-  if (response.status >= 500 || response.status === 429)
-    throw new AppError('provider_failed', { detail: `the authorization server answered ${response.status}` });
-  return response;
 }
 
 /** Nothing here depends on who the user is at the other server, which an ID token says. */

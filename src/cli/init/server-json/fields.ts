@@ -40,9 +40,9 @@ export function flagOf(entry: Entry, name: string): boolean | undefined {
 }
 
 /**
- * The objects of a list; none if there is no list.
+ * The entries of a list, which are objects. Empty if the member is missing.
  *
- * @throws NotImported if it is no list of objects, or too long
+ * @throws NotImported if it is not a list of objects, or too long
  */
 export function entriesOf(entry: Entry, name: string): readonly Entry[] {
   const list = memberOf(entry, name) ?? [];

@@ -46,7 +46,7 @@ export class Inputs {
   /**
    * The value of an input; undefined if it has none and needs none.
    *
-   * @throws NotImported if a member is no text
+   * @throws NotImported if a member is not a string
    */
   valueOf(input: Entry, options: InputOptions): string | undefined {
     const value = textOf(input, 'value');

@@ -10,7 +10,7 @@ import { membersOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import { checkIssuer, isHttpUrl } from '../../credentials/issuer-metadata.ts';
-import { tokenFetch } from '../../credentials/token-fetch.ts';
+import { oauthAnswer, tokenFetch } from '../../credentials/token-fetch.ts';
 import type { Document, DocumentClient } from '../../transport/upstream/document-client.ts';
 import { keySetUrlIn } from '../jwt/issuer.ts';
 import { ACCEPTED_ALGORITHMS } from '../jwt/key-set.ts';
@@ -138,7 +138,7 @@ export class Provider {
       throw new SignInError(messageOf(error), { cause: error });
     }
     const { redirectUri } = this.#options;
-    const response = await answerOf(
+    const response = await oauthAnswer(
       oauth.authorizationCodeGrantRequest(server, client, auth, callback, redirectUri, verifier, options),
     );
     return tokensOf(
@@ -153,7 +153,7 @@ export class Provider {
   async refresh(refreshToken: string): Promise<Tokens> {
     const oauth = await library();
     const { server, client, auth, options } = await this.#request(oauth);
-    const response = await answerOf(
+    const response = await oauthAnswer(
       oauth.refreshTokenGrantRequest(server, client, auth, refreshToken, options),
     );
     // RFC 6749 §6: without a new refresh token, the old one stays valid.
@@ -167,7 +167,7 @@ export class Provider {
     const oauth = await library();
     const { server, client, auth, options } = await this.#request(oauth);
     const revoking = { ...server, revocation_endpoint: revocation };
-    await answerOf(oauth.revocationRequest(revoking, client, auth, refreshToken, options));
+    await oauthAnswer(oauth.revocationRequest(revoking, client, auth, refreshToken, options));
   }
 
   /** What each request to the provider needs. */
@@ -211,19 +211,6 @@ export class Provider {
     }
     this.#retryAt = performance.now() + LIMITS.retryDelayMax;
   }
-}
-
-/** A response of the provider. One that fails is not a refusal: it may accept the same request later. */
-async function answerOf(request: Promise<Response>): Promise<Response> {
-  let response: Response;
-  try {
-    response = await request;
-  } catch (error) {
-    throw new AppError('provider_failed', { detail: messageOf(error) });
-  }
-  if (response.status >= 500 || response.status === 429)
-    throw new AppError('provider_failed', { detail: `the token endpoint answered ${response.status}` });
-  return response;
 }
 
 async function tokensOf(response: Promise<TokenEndpointResponse>): Promise<Tokens> {
