@@ -2,6 +2,7 @@
 //   node examples/call-tool.mjs http://127.0.0.1:3000/mcp [tool] [arguments as JSON]
 // Exits with 1 if a call fails. The variable API_KEY has the key, where the gateway asks for one.
 import { relative } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 
 const [url = 'http://127.0.0.1:3000/mcp', tool, argumentsJson = '{}'] = process.argv.slice(2);
 const authorization =
@@ -60,10 +61,18 @@ const { serverInfo } = await request('initialize', {
 });
 await send({ method: 'notifications/initialized' });
 console.log(`connected to ${serverInfo.name} ${serverInfo.version}`);
-const { tools, _meta } = await request('tools/list');
+/** The list of tools. A slow server joins it later, in the same session: it is waited for, a minute at most. */
+async function list(deadline = Date.now() + 60_000) {
+  const { tools, _meta } = await request('tools/list');
+  const missing = _meta?.['agctl/unavailableTargets'] ?? [];
+  const isStarting = missing.some(({ error }) => error.startsWith('still starting'));
+  if (!isStarting || Date.now() > deadline) return { tools, missing };
+  await setTimeout(250);
+  return list(deadline);
+}
+const { tools, missing } = await list();
 console.log(`${tools.length} tools: ${tools.map(({ name }) => name).join(', ')}`);
-for (const { name, error } of _meta?.['agctl/unavailableTargets'] ?? [])
-  console.log(`not in the list: ${name} (${error}); if it is still starting, run this again`);
+for (const { name, error } of missing) console.log(`not in the list: ${name} (${error})`);
 const samples = [
   ['everything_echo', { message: 'hello through the gateway' }],
   ['files_list_allowed_directories', {}],

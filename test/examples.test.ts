@@ -1,11 +1,13 @@
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { chaos, mcpConfig } from './kit/config.ts';
 import { temporaryFolder } from './kit/folder.ts';
 import { gateway, type TestGateway } from './kit/gateway.ts';
 import { freePort } from './kit/ports.ts';
+import { until } from './kit/until.ts';
 import { type HttpUpstream, httpUpstream } from './kit/upstream.ts';
 
 const exampleOf = (name: string): string => fileURLToPath(new URL(`../examples/${name}`, import.meta.url));
@@ -75,6 +77,16 @@ describe('examples/tools.yaml, called with examples/call-tool.mjs', () => {
       1,
       `error: nothing listens at ${address}: start a gateway there (npm start in a checkout, or agctl serve)\n`,
     ]);
+  });
+
+  test('call-tool.mjs waits for a server that joins the list later', async () => {
+    const ready = join(folder.path, 'ready');
+    const yaml = mcpConfig([chaos('slow', `--starts-with=${ready}`), chaos('well')]);
+    await using busy = await gateway(yaml, { limits: { slowTargetStartWait: 1 } });
+    const called = callAt(`${busy.url}/mcp`);
+    await until(() => busy.accessLog.some((line) => line.includes('mcp.method.name=tools/list')));
+    writeFileSync(ready, '');
+    expect((await called).stdout).toContain('2 tools: slow_echo, well_echo\n');
   });
 
   test('call-tool.mjs exits with 1 for a tool that the example leaves out', async () => {

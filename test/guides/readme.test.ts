@@ -112,12 +112,7 @@ test('the quick start of README.md serves what it says, installs the command, an
     });
     const written = tryIt?.text.replaceAll(':3000', `:${port}`).replaceAll(':4000', `:${llmPort}`) ?? '';
     expect(written).toContain(`${port}/mcp`);
-    // On a busy machine, servers may still be starting, which the example says: "run this again".
-    let printed = '';
-    await until(async () => {
-      printed = await run(written, copy.at, env);
-      return !printed.includes('still starting');
-    }, 30_000);
+    const printed = await run(written, copy.at, env);
     expect(printed).toMatch(/tools: .*everything_echo/);
     expect(printed).toContain('"content":"hello"');
 
