@@ -15,10 +15,10 @@ export function readResult(call: ClientCall, { kind, name: uri }: NamedItem, kep
   const { message, log, meta, stream } = call;
   // Whoever knows the id of a result can read it in a session that callers without authentication share.
   log.resourceUri = 'agctl://results';
-  const part = message.method === READ ? kept.read(uri) : undefined;
-  if (part === undefined) {
+  const part = kept.read(uri);
+  if (typeof part !== 'object' || message.method !== READ) {
     const { code, message: text } = unknownItem(kind, uri);
-    throw new RpcError(code, `${text}: the gateway no longer keeps this result; call the tool again`);
+    throw new RpcError(code, `${text}: ${whyNot(part)}`);
   }
   const { number, count, next } = part;
   const end = next === undefined ? 'the end of the result' : `go on with the resource ${next}`;
@@ -27,4 +27,10 @@ export function readResult(call: ClientCall, { kind, name: uri }: NamedItem, kep
   const complete = meta === undefined ? '' : `${completeMembers(READ)},`;
   stream.end(resultMessage(message.id ?? 'null', `{${complete}"contents":${contents}}`));
   return true;
+}
+
+function whyNot(part: ReturnType<KeptResults['read']>): string {
+  if (part === undefined) return 'the gateway no longer keeps this result; call the tool again';
+  if (typeof part === 'object') return 'parts of results are only read';
+  return part === 2 ? 'the result has part 2 only' : `the result has parts 2 to ${part}`;
 }

@@ -3,7 +3,9 @@ import {
   edit,
   elements,
   insertion,
+  members,
   type Span,
+  stringOf,
   valueAt,
   withoutMembers,
 } from '../../kernel/json/json-text.ts';
@@ -37,8 +39,8 @@ interface Block {
 
 /**
  * Cuts the result in the JSON text of a response; undefined if it is within the limit. Text blocks and texts of embedded resources
- * are kept in order up to the limit, and all other blocks as they are. Structured content over the limit is removed. It repeats
- * what the text says (MCP 2025-06-18, "Structured Content"), unless the text is shorter than the limit: then it becomes the last text.
+ * are kept in order up to the limit, and all other blocks as they are. Structured content over the limit is removed, and
+ * becomes the last text unless the texts repeat it, as they should (MCP 2025-06-18, "Structured Content").
  */
 export function cutResult(text: string, maxTokens: number): CutResult | undefined {
   const most = maxTokens * BYTES_PER_TOKEN;
@@ -52,7 +54,8 @@ export function cutResult(text: string, maxTokens: number): CutResult | undefine
   const isTextOver = bytesOf(blocks) > most;
   const isStructuredOver = Buffer.byteLength(json) > most;
   if (!isTextOver && !isStructuredOver) return undefined;
-  if (!isTextOver) blocks.push(blockOf(JSON.stringify({ type: 'text', text: json })));
+  if (!isTextOver || (isStructuredOver && !isRepeated(json, blocks)))
+    blocks.push(blockOf(JSON.stringify({ type: 'text', text: json })));
   const { kept, shown, rest } = divided(blocks, most);
   return {
     shown,
@@ -104,6 +107,20 @@ function blockOf(json: string): Block {
   const uri = isText ? '' : textIn(holder['uri']);
   return { json, content: { path, text, bytes: Buffer.byteLength(text), uri } };
 }
+
+/**
+ * Whether texts say what structured content says, as JSON: one of them all of it, or the only member of an object, or each an element
+ * of that. Spaces are ignored, also in strings: comparing parsed values would take longer.
+ */
+function isRepeated(json: string, blocks: readonly Block[]): boolean {
+  const texts = blocks.flatMap(({ content }) => (content === undefined ? [] : [withoutSpaces(content.text)]));
+  const [only, ...others] = json.startsWith('{') ? members(json) : [];
+  const value = only === undefined || others.length > 0 ? json : sliced(json, only[1]);
+  const said = [json, value, ...(value.startsWith('"') ? [stringOf(value)] : [])].map(withoutSpaces);
+  return texts.some((text) => said.includes(text)) || said.includes(`[${texts.join(',')}]`);
+}
+
+const withoutSpaces = (text: string): string => text.replaceAll(/\s+/g, '');
 
 function withTextAt(json: string, path: readonly string[], text: string): string {
   const span = valueAt(json, path);

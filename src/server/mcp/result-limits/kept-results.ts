@@ -123,14 +123,15 @@ export class KeptResults {
     return readResultUri(uri, this.#pool.mark) !== undefined;
   }
 
-  /** A part by its URI; undefined if this session does not keep it. */
-  read(uri: string): ResultPart | undefined {
+  /** A part by its URI; the number of parts if it has no such part, and undefined if this session does not keep the result. */
+  read(uri: string): ResultPart | number | undefined {
     const { id = '', part = 0 } = readResultUri(uri, this.#pool.mark) ?? {};
     const result = this.#results.get(id);
-    const end = result?.ends[part - 2];
-    if (result === undefined || end === undefined) return undefined;
+    if (result === undefined) return undefined;
     const { bytes, ends } = result;
     const count = ends.length + 1;
+    const end = ends[part - 2];
+    if (end === undefined) return count;
     return {
       text: bytes.toString('utf8', ends[part - 3] ?? 0, end),
       number: part,

@@ -184,6 +184,24 @@ describe.each(ERAS)('with maxResultTokens, for a caller of revision %s,', (revis
     }
   });
 
+  // The first Python SDK wraps what is no object in `result`, and makes a text of each element of a list.
+  test.each([
+    ['a text that has it with other spaces', (rows: number[]) => texts(JSON.stringify({ rows }, null, 1)), 1],
+    ['a text of its only member', (rows: number[]) => texts(JSON.stringify(rows)), 1],
+    ['texts of its elements', (rows: number[]) => texts(...rows.map(String)), 0],
+    ['another text', () => texts('x'.repeat(BYTES * 2)), 2],
+  ])('with %s, structured content over the limit can be read once', async (_what, textsOf, separately) => {
+    await using own = await opened(connect);
+    const rows = Array.from({ length: 300 }, (_, index) => 1000 + index);
+    const content = textsOf(rows);
+    const { result } = await give(own.caller, { ...content, structuredContent: { rows } });
+    expect(result).not.toHaveProperty('structuredContent');
+    const all = (await whole(own.caller, result)).join('');
+    expect(all.split(/\b1299\b/)).toHaveLength(2);
+    if (separately === 2) expect(all).toBe(`${content.content[0]?.text}\n${JSON.stringify({ rows })}`);
+    else if (separately === 1) expect(all).toBe(content.content[0]?.text);
+  });
+
   test('an exact name counts before patterns, and a longer pattern before a shorter one', async () => {
     const tools = { '*': 100, 'gi*': 200, give: 300, 'ech*': 400 };
     await using own = await opened(connect, [limitedTo(tools), limitedTo({ other: 100 }, chaos('b'))]);
@@ -274,10 +292,16 @@ describe.each(ERAS)('with maxResultTokens, for a caller of revision %s,', (revis
     await using own = await opened(connect);
     const { result } = await give(own.caller, texts(lines(60)));
     const { uri } = result.content[2];
-    for (const wrong of ['0', '1', '5', '99999999', '02', '2/', ''])
-      expect((await read(own.caller, uri.replace(/\d+$/, wrong))).error.message).toMatch(
-        /^Unknown resource: agctl:/,
-      );
+    for (const wrong of ['0', '1', '5', '99999999', '999999999', '02', '2/', '2%0A', '']) {
+      const other = uri.replace(/\d+$/, wrong);
+      expect((await read(own.caller, other)).error).toEqual({
+        code: -32602,
+        message: `Unknown resource: ${other}: the result has parts 2 to 4`,
+      });
+    }
+    const { error } = await own.caller.ask('resources/subscribe', { uri });
+    if (revision !== MODERN)
+      expect(error.message).toBe(`Unknown resource: ${uri}: parts of results are only read`);
     expect((await read(own.caller, uri)).result).toBeDefined();
   });
 
