@@ -113,6 +113,7 @@ export const DIAGNOSTIC_CODES = {
     'A rule denies a path, but not the path with parameters (`;`), which the service may take as the same.',
   AGW0316: 'A budget in USD refuses calls of a model whose price is not known.',
   AGW0317: 'A secret has the placeholder of `agctl init` as its value.',
+  AGW0318: 'A rule compares the name of a tool or prompt with the name that clients see.',
   AGW0320: 'A certificate is expired, or not valid yet.',
   AGW0401: 'A port could not be opened.',
   AGW0403: 'The database could not be opened.',

@@ -16,7 +16,13 @@ export type Upstreams =
       readonly isPicked?: true;
     }
   /** MCP servers. Child processes get no headers. `haveTls`: all others have settings of TLS. */
-  | { readonly kind: 'servers'; readonly getHeaders: boolean; readonly haveTls: boolean }
+  | {
+      readonly kind: 'servers';
+      readonly getHeaders: boolean;
+      readonly haveTls: boolean;
+      /** Names of those that clients see in front of the names of their tools. */
+      readonly prefixes: readonly string[];
+    }
   /** LLM providers. `areOfAws`: all are services of AWS, and know their region. */
   | { readonly kind: 'providers'; readonly areOfAws: boolean }
   /** The admin server of this process. */

@@ -15,6 +15,7 @@ import type { CompileContext } from '../kernel/compile-context.ts';
 import type { TracedExpression } from '../kernel/expression.ts';
 import { type CompiledPolicy, definePolicy } from '../kernel/policy.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
+import { warnAboutPrefixedNames } from './names/names-in-rules.ts';
 import { RPC, RpcError } from './protocol/protocol.ts';
 import type { ItemAccess } from './request-fields.ts';
 import { itemAccess, mcpFields } from './request-fields.ts';
@@ -37,7 +38,8 @@ export const mcpAuthorization = definePolicy({
   schema,
   trace: { kind: 'mcp_authorization', stage: 'mcp authorization', isBackendPolicy: true },
   dump: ({ rules }) => ({ mcpAuthorization: { rules: rulesByEffect(rules, 'allow') } }),
-  checkRoute(_settings, { name, backends }, context) {
+  checkRoute({ rules }, { name, backends }, context) {
+    warnAboutPrefixedNames(rules, backends, context);
     if (backends.some(({ api }) => api === 'mcp')) return;
     context.report({
       code: 'AGW0303',

@@ -30,12 +30,13 @@ export const mcp = defineBackend({
   schema: mcpBackendSchema,
   api: 'mcp',
   countsTokens: false,
-  connectsTo: ({ targets }) => ({
+  connectsTo: (config) => ({
     kind: 'servers',
-    getHeaders: targets.some(({ stdio }) => stdio === undefined),
-    haveTls: targets.every(
+    getHeaders: config.targets.some(({ stdio }) => stdio === undefined),
+    haveTls: config.targets.every(
       ({ stdio, policies }) => stdio !== undefined || policies?.backendTLS !== undefined,
     ),
+    prefixes: hasPrefixes(config) ? config.targets.map(({ name }) => name) : [],
   }),
   withTls,
   describe: describeMcp,

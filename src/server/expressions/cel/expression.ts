@@ -7,6 +7,7 @@ import { nonBooleanType } from './non-boolean-type.ts';
 import { fromCel } from './results.ts';
 import { isGuarded, type NeededEntry, unguardedEntry } from './unguarded.ts';
 
+export { type ComparedText, comparedTexts } from './compared-texts.ts';
 export { CelEvaluationError, CelSyntaxError } from './errors.ts';
 export { HeadersView } from './headers-view.ts';
 export { CelStruct, toCel } from './values.ts';
