@@ -88,6 +88,12 @@ export const exactlyOneMethod =
 export const backendAuthSchema = z.lazy(() =>
   z
     .strictObject(backendAuthFields())
+    .meta({
+      elsewhere: {
+        oauth:
+          'users sign in at MCP servers only: write it in `policies.backendAuth` of the target, below `mcp.targets`',
+      },
+    })
     .superRefine(exactlyOneMethod())
     .describe('Sends a credential to the backend instead of that of the client.'),
 );

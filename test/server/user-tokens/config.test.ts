@@ -42,6 +42,92 @@ test('links that lead nowhere are warned of', async () => {
   expect(await problems({}, without)).toEqual([expect.stringContaining('lead nowhere')]);
 });
 
+const KEYS = { apiKey: { mode: 'strict', keys: [{ key: 'key-of-ann' }] } };
+const TOKENS = {
+  mcpAuthentication: {
+    issuer: 'https://id.example.com',
+    audiences: ['tools'],
+    resourceMetadata: { resource: 'https://tools.example.com/mcp' },
+  },
+};
+
+test('a route to targets with oauth on which nobody is known is warned of, at each target', async () => {
+  const message = 'no policy of route `default/tools` says who calls, so no user can sign in at this server';
+  for (const settings of [
+    { policies: {}, pagePolicies: PASSWORDS },
+    { policies: {}, pagePolicies: {}, signIn: { users: 'code' } },
+  ])
+    expect((await problems(settings)).filter((text) => !text.includes('anyone who reaches port'))).toEqual([
+      message,
+    ]);
+});
+
+test.each([
+  [
+    'keys, and names in the browser',
+    { policies: KEYS, pagePolicies: PASSWORDS },
+    '`basicAuth` of this page and `apiKey` of route',
+  ],
+  [
+    'keys, and names in the browser beside codes',
+    { policies: KEYS, pagePolicies: PASSWORDS, signIn: { users: 'code' } },
+    '`basicAuth` of this page and `apiKey` of route',
+  ],
+  ['keys, also for the browser', { policies: KEYS }, '`apiKey` of route `default/sign-in` refuses everybody'],
+  [
+    'keys, also for the browser beside codes',
+    { policies: KEYS, signIn: { users: 'code' } },
+    '`apiKey` of route `default/sign-in` refuses everybody',
+  ],
+  [
+    'tokens, also for the browser',
+    { policies: TOKENS },
+    '`mcpAuthentication` of route `default/sign-in` refuses',
+  ],
+  ['names, and tokens of clients', { policies: TOKENS, pagePolicies: PASSWORDS }, 'never know the same user'],
+] satisfies [string, Settings, string][])(
+  'a page that cannot know its users is warned of: %s',
+  async (_, settings, message) => {
+    expect(await problems(settings)).toEqual([expect.stringContaining(message)]);
+  },
+);
+
+test.each([
+  { policies: KEYS, pagePolicies: {}, signIn: { users: 'code' } },
+  { policies: { ...KEYS, ...PASSWORDS }, pagePolicies: PASSWORDS },
+] satisfies Settings[])('a page that can know its users is not warned of: %#', async (settings) => {
+  expect(await problems(settings)).toEqual([]);
+});
+
+test('the page without a target at which users sign in is warned of', async () => {
+  const without = (text: string) => text.replace('"oauth":{}', '"key":"$$"');
+  expect(await problems({}, without)).toEqual([expect.stringContaining('`signIn` has no effect')]);
+});
+
+test('oauth for a host or for all targets of a route is refused, with the place where it belongs', async () => {
+  const loaded = loadConfigText(
+    JSON.stringify({
+      gateways: {
+        default: {
+          port: 3000,
+          routes: [
+            {
+              policies: { backendAuth: { oauth: {} } },
+              backends: [{ host: '127.0.0.1:1', policies: { backendAuth: { oauth: {} } } }],
+            },
+          ],
+        },
+      },
+    }),
+    'gateway.yaml',
+    {},
+  );
+  const found = await findProblems(loaded, { folder: '/', env: {} });
+  expect(found.map(({ message, help }) => [message, help])).toEqual(
+    Array.from({ length: 2 }, () => ['unknown field `oauth`', expect.stringContaining('`mcp.targets`')]),
+  );
+});
+
 test('oauth is for targets of MCP over HTTP, and a method of its own', async () => {
   const sse = (text: string) => text.replace('{"name":"github","mcp":', '{"name":"github","sse":');
   expect(await problems({}, sse)).toContainEqual(expect.stringContaining('`oauth` is for targets `mcp`'));
