@@ -43,15 +43,15 @@ export function metadataUrls(issuer: string): string[] {
 export class NoMetadataError extends Error {}
 
 /**
- * What `read` makes of the first metadata that it accepts. It throws for metadata that cannot be used. Rejects with the reason for
- * each address.
+ * What `read` makes of the first metadata that it accepts. It throws for metadata that cannot be used. Rejects with the addresses
+ * that were asked, and what was wrong there, which is said once.
  */
 export async function firstMetadata<T>(
   urls: readonly string[],
   client: DocumentClient,
   read: (metadata: Readonly<Record<string, unknown>>) => T,
 ): Promise<{ value: T; lifetime: number }> {
-  const problems: string[] = [];
+  const problems: { readonly at: string; readonly what: string }[] = [];
   let isPublished = false;
   for (const url of urls)
     try {
@@ -62,8 +62,13 @@ export async function firstMetadata<T>(
     } catch (error) {
       // The other addresses are on the same host.
       if (error instanceof UnreachableError) throw error;
-      problems.push(messageOf(error));
+      const { origin, pathname } = new URL(url);
+      const at = origin + pathname;
+      const message = messageOf(error);
+      problems.push({ at, what: message.startsWith(at) ? message.slice(at.length) : `: ${message}` });
     }
-  const problem = problems.join('; ');
+  const problem = [...Map.groupBy(problems, ({ what }) => what)]
+    .map(([what, all]) => all.map(({ at }) => at).join(' and ') + what)
+    .join('; ');
   throw isPublished ? new Error(problem) : new NoMetadataError(problem);
 }

@@ -43,8 +43,8 @@ export function compileTarget(config: McpBackendConfig['targets'][number], conte
     });
   const host = textIn(membersOf(config[kind.key])['host']);
   const { mcp: remote } = config;
-  const url = remote && signInUrl(remote, policies?.backendTLS !== undefined);
-  const compiled = policies && compileTargetPolicies(policies, host, url, context.at('policies'));
+  const signIn = remote && { target: name, url: signInUrl(remote, policies?.backendTLS !== undefined) };
+  const compiled = policies && compileTargetPolicies(policies, host, signIn, context.at('policies'));
   const target = (kind as TargetKind).compile(name, config[kind.key], context.at(kind.key), compiled);
   const credentials = compiled?.credentials;
   if (credentials === undefined) return target;

@@ -38,10 +38,10 @@ export const oauthSchema = z.lazy(() =>
     ),
 );
 
-/** Compiles the credential of the users of a target at `url`. Undefined if it cannot be used, which is reported. */
+/** Compiles the credential of the users of a target. Undefined if it cannot be used, which is reported. */
 export function oauthCredential(
   config: z.output<typeof oauthSchema>,
-  url: URL,
+  { target, url }: { readonly target: string; readonly url: URL },
   context: CompileContext,
 ): BackendCredential | undefined {
   const { clientId, clientSecret, scopes, authorizationServer } = config;
@@ -56,7 +56,7 @@ export function oauthCredential(
   const client =
     clientId === undefined ? undefined : { id: clientId, ...(secret !== undefined && { secret }) };
   const server = new ProtectedServer(
-    { url, client, scopes, authorizationServer },
+    { target, url, client, scopes, authorizationServer },
     { database, seal, redirectUri: signIns.redirectUri, clientDocument: signIns.clientDocument },
     documents,
   );

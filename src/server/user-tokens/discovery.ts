@@ -1,9 +1,10 @@
 import type { AuthorizationServer } from 'oauth4webapi';
 import { isLoopbackHost } from '../../core/dns-rebinding.ts';
+import { messageOf } from '../../core/errors.ts';
 import { elementsOf, isRecord, stringIn } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { checkIssuer, firstMetadata, metadataUrls, withoutSlash } from '../credentials/issuer-metadata.ts';
-import type { DocumentClient } from '../transport/upstream/document-client.ts';
+import { type DocumentClient, UnreachableError } from '../transport/upstream/document-client.ts';
 
 // Where users of an MCP server sign in (MCP "Authorization", RFC 9728, RFC 8414). All of it is said by the server.
 
@@ -53,16 +54,36 @@ export async function discover(
   issuer: string | undefined,
   client: DocumentClient,
 ): Promise<Discovered> {
-  const described = issuer === undefined ? await resourceOf(url, client) : undefined;
-  const { value } = await firstMetadata(metadataUrls(issuer ?? described?.issuer ?? ''), client, (metadata) =>
-    serverIn(metadata, issuer ?? described?.issuer ?? '', url),
-  );
+  const described =
+    issuer === undefined
+      ? await explained(
+          resourceOf(url, client),
+          'the server has no metadata that names its authorization server (RFC 9728)',
+          'set `oauth.authorizationServer` to the issuer of that server',
+        )
+      : undefined;
+  const named = issuer ?? described?.issuer ?? '';
+  const value = await explained(
+    firstMetadata(metadataUrls(named), client, (metadata) => serverIn(metadata, named, url)),
+    `the authorization server ${named} has no metadata that can be used (RFC 8414)`,
+    issuer === undefined
+      ? 'set `oauth.authorizationServer` if the issuer is another one'
+      : 'correct `oauth.authorizationServer`, which has to be the issuer exactly as its metadata names it',
+  ).then((found) => found.value);
   return {
     server: value,
     resource: described?.resource ?? resourceFor(url),
     scopes: described?.scopes ?? [],
     clientMetadataDocuments: value['client_id_metadata_document_supported'] === true,
   };
+}
+
+/** Adds to a failure what was looked for, and what helps; nothing helps if the server cannot be reached. */
+function explained<T>(work: Promise<T>, what: string, fix: string): Promise<T> {
+  return work.catch((error: unknown) => {
+    if (error instanceof UnreachableError) throw error;
+    throw new Error(`${what}: ${messageOf(error)}: ${fix}`);
+  });
 }
 
 /** RFC 8707 §2: without fragment. The MCP specification prefers it without a slash at the end. */

@@ -1,5 +1,5 @@
 import type { AuthorizationServer, Client, ClientAuth, TokenEndpointRequestOptions } from 'oauth4webapi';
-import { AppError, messageOf } from '../../core/errors.ts';
+import { AppError, detailOf, messageOf } from '../../core/errors.ts';
 import { jsonIn, membersOf, stringIn } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { oauthAnswer, tokenFetch } from '../credentials/token-fetch.ts';
@@ -36,11 +36,13 @@ export class GrantRefused extends Error {
 
 /** Requests to one authorization server (RFC 6749, 7636, 7591, 7009, 8707, 9207). */
 export class OAuthRequests {
+  readonly #target: string;
   readonly #server: AuthorizationServer;
   readonly #documents: DocumentClient;
   readonly #redirectUri: string;
 
-  constructor(server: AuthorizationServer, documents: DocumentClient, redirectUri: string) {
+  constructor(target: string, server: AuthorizationServer, documents: DocumentClient, redirectUri: string) {
+    this.#target = target;
     this.#server = server;
     this.#documents = documents;
     this.#redirectUri = redirectUri;
@@ -84,10 +86,11 @@ export class OAuthRequests {
     try {
       callback = oauth.validateAuthResponse(this.#server, own, query, state);
     } catch (error) {
-      throw new GrantRefused(messageOf(error), codeOf(error));
+      throw refused(error);
     }
     const options = { ...this.#options(oauth), additionalParameters: { resource } };
-    const response = await oauthAnswer(
+    const response = await this.#answer(
+      this.#server.token_endpoint,
       oauth.authorizationCodeGrantRequest(
         this.#server,
         own,
@@ -107,7 +110,8 @@ export class OAuthRequests {
     const own = asClient(client);
     const options = { ...this.#options(oauth), additionalParameters: { resource } };
     const auth = this.#auth(oauth, client);
-    const response = await oauthAnswer(
+    const response = await this.#answer(
+      this.#server.token_endpoint,
       oauth.refreshTokenGrantRequest(this.#server, own, auth, token, options),
     );
     const tokens = await issued(
@@ -121,7 +125,8 @@ export class OAuthRequests {
     if (this.#server.revocation_endpoint === undefined) return false;
     const oauth = await library();
     const auth = this.#auth(oauth, client);
-    const { status } = await oauthAnswer(
+    const { status } = await this.#answer(
+      this.#server.revocation_endpoint,
       oauth.revocationRequest(this.#server, asClient(client), auth, token, this.#options(oauth)),
     );
     if (status >= 400) throw new GrantRefused(`the revocation was answered with status ${status}`);
@@ -130,13 +135,16 @@ export class OAuthRequests {
 
   /** Registers the gateway (RFC 7591). Rejects with the reason. */
   async register(): Promise<OAuthClient> {
-    if (this.#server.registration_endpoint === undefined)
-      throw new AppError('provider_failed', {
-        detail: `${this.#server.issuer} registers no clients: set \`clientId\` of the target`,
-      });
+    const { registration_endpoint: endpoint, issuer } = this.#server;
+    const fix = `register the gateway there with the redirect URI ${this.#redirectUri}, and set \`oauth.clientId\``;
+    if (endpoint === undefined)
+      throw this.#failure(
+        `the authorization server ${issuer} registers no clients, as its metadata has no \`registration_endpoint\` (RFC 7591): ${fix}`,
+      );
     const methods = this.#server.token_endpoint_auth_methods_supported;
     const oauth = await library();
-    const response = await oauthAnswer(
+    const response = await this.#answer(
+      endpoint,
       oauth.dynamicClientRegistrationRequest(
         this.#server,
         {
@@ -154,8 +162,19 @@ export class OAuthRequests {
       const secret = stringIn(registered['client_secret']);
       return { id: registered.client_id, ...(secret !== undefined && { secret }) };
     } catch (error) {
-      throw new AppError('provider_failed', { detail: messageOf(error) });
+      throw this.#failure(`${endpoint} did not register the gateway (RFC 7591): ${reasonOf(error)}: ${fix}`);
     }
+  }
+
+  /** An answer of an endpoint. Rejects as `oauthAnswer`, with the address. */
+  async #answer(endpoint: string | undefined, request: Promise<Response>): Promise<Response> {
+    return oauthAnswer(request).catch((error: unknown) => {
+      throw this.#failure(`${endpoint}: ${detailOf(error)}`);
+    });
+  }
+
+  #failure(detail: string): AppError {
+    return new AppError('provider_failed', { detail: `target "${this.#target}": ${detail}` });
   }
 
   #auth(oauth: Library, { secret }: OAuthClient): ClientAuth {
@@ -189,7 +208,7 @@ async function issued(
   answer: Promise<{ access_token: string; refresh_token?: string; expires_in?: number; scope?: string }>,
 ): Promise<IssuedTokens> {
   const { access_token: access, ...rest } = await answer.catch((error: unknown) => {
-    throw new GrantRefused(messageOf(error), codeOf(error));
+    throw refused(error);
   });
   const { refresh_token: refresh, expires_in: seconds, scope } = rest;
   if (access.length > LIMITS.tokenLength || !isHeaderValue(access))
@@ -204,6 +223,18 @@ async function issued(
 
 /** `error` of an answer (RFC 6749 §4.1.2.1 and §5.2). */
 const codeOf = (error: unknown): string | undefined => stringIn(membersOf(error)['error']);
+
+/** What the server says of its refusal, or what is wrong with its answer. */
+function reasonOf(error: unknown): string {
+  const code = codeOf(error);
+  if (code === undefined) return messageOf(error);
+  const description = stringIn(membersOf(error)['error_description']);
+  return `${code}${description === undefined ? '' : ` (${description})`}`.slice(0, LONGEST_REASON);
+}
+
+const LONGEST_REASON = 300;
+
+const refused = (error: unknown): GrantRefused => new GrantRefused(reasonOf(error), codeOf(error));
 
 function library(): Promise<Library> {
   return import('oauth4webapi');

@@ -1,3 +1,4 @@
+import { AppError, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { text } from '../../core/sql-row.ts';
 import type { Database } from '../kernel/database.ts';
@@ -7,8 +8,9 @@ import { type Discovered, discover, textsIn } from './discovery.ts';
 import { type OAuthClient, OAuthRequests } from './oauth-client.ts';
 import type { Seal } from './seal.ts';
 
-/** Settings of `backendAuth.oauth`, with the URL of the target. */
+/** Settings of `backendAuth.oauth`, with name and URL of the target. */
 export interface ServerOptions {
+  readonly target: string;
   readonly url: URL;
   /** Configured; otherwise the gateway registers itself. */
   readonly client: OAuthClient | undefined;
@@ -46,12 +48,14 @@ export class ProtectedServer {
     this.#documents = documents;
   }
 
-  /** Its authorization server. Rejects with the reason; concurrent callers share one attempt. */
+  /** Its authorization server. Rejects with `AppError`; concurrent callers share one attempt. */
   discovered(): Promise<Discovered> {
     const known = this.#discovered;
     if (known !== undefined && performance.now() < known.until) return known.value;
-    const { url, authorizationServer } = this.#options;
-    const value = discover(url, authorizationServer, this.#documents);
+    const { target, url, authorizationServer } = this.#options;
+    const value = discover(url, authorizationServer, this.#documents).catch((error: unknown) => {
+      throw new AppError('provider_failed', { detail: `target "${target}": ${messageOf(error)}` });
+    });
     const found = { value, until: performance.now() + LIMITS.serverMetadataLifetime };
     this.#discovered = found;
     value.catch(() => {
@@ -62,7 +66,8 @@ export class ProtectedServer {
 
   async requests(): Promise<OAuthRequests> {
     const { server } = await this.discovered();
-    return new OAuthRequests(server, this.#documents, this.#shared.redirectUri);
+    const { target } = this.#options;
+    return new OAuthRequests(target, server, this.#documents, this.#shared.redirectUri);
   }
 
   /** The gateway as a client of the authorization server: configured, described by its own document, or registered once for all replicas. */

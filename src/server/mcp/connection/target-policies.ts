@@ -78,13 +78,13 @@ export const targetPoliciesSchema = z.lazy(() =>
 type Config = z.output<typeof targetPoliciesSchema>;
 
 /**
- * Compiles the policies of a target, and reads the files that they name. `host` is that of the target, `url` where users sign in
- * for it: undefined for kinds that have no `oauth`.
+ * Compiles the policies of a target, and reads the files that they name. `host` is that of the target, `signIn` the server at which
+ * users sign in: undefined for kinds that have no `oauth`.
  */
 export function compileTargetPolicies(
   config: Config,
   host: string,
-  url: string | undefined,
+  signIn: SignInTarget | undefined,
   context: CompileContext,
 ): TargetPolicies {
   const { backendTLS, backendAuth } = config;
@@ -93,7 +93,7 @@ export function compileTargetPolicies(
   if (backendAuth?.aws !== undefined && awsScopeOf(name) === undefined)
     reportMissingRegion(backendAuth.aws, at.at('aws'));
   const credentials = targetCredentials(
-    backendAuth && [...compileOauth(backendAuth.oauth, url, at), ...compileBackendAuth(backendAuth, at)],
+    backendAuth && [...compileOauth(backendAuth.oauth, signIn, at), ...compileBackendAuth(backendAuth, at)],
     compileChanges(config, context),
     at,
   );
@@ -103,16 +103,22 @@ export function compileTargetPolicies(
   };
 }
 
+/** A target at which users can sign in. */
+interface SignInTarget {
+  readonly target: string;
+  readonly url: string;
+}
+
 function compileOauth(
   oauth: z.output<typeof oauthSchema> | undefined,
-  url: string | undefined,
+  signIn: SignInTarget | undefined,
   context: CompileContext,
 ): BackendCredential[] {
   if (oauth === undefined) return [];
   const at = context.at('oauth');
-  const parsed = url === undefined ? null : URL.parse(url);
-  if (parsed !== null && /^https?:$/.test(parsed.protocol))
-    return [oauthCredential(oauth, parsed, at) ?? []].flat();
+  const url = signIn && URL.parse(signIn.url);
+  if (signIn !== undefined && url != null && /^https?:$/.test(url.protocol))
+    return [oauthCredential(oauth, { target: signIn.target, url }, at) ?? []].flat();
   at.report({
     code: 'AGW0105',
     atKey: true,
