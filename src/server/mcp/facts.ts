@@ -40,6 +40,7 @@ export const mcpFacts: readonly Fact<McpFields>[] = [
     column: { name: 'session', type: 'text', shown: 'session', filter: 'session' },
     read: ({ sessionId }) => sessionId,
   },
+  { name: 'gw.mcp.result.cut_tokens', read: ({ cutTokens }) => cutTokens },
   {
     name: 'mcp.error.code',
     attributes: ['rpc.status_code'],

@@ -17,6 +17,8 @@ export interface McpFields {
   errorDetail?: string;
   /** Whether the result of the tool has `isError`. */
   isToolError?: boolean;
+  /** Estimated tokens of the result that were not shown (`maxResultTokens`). */
+  cutTokens?: number;
   /** Arguments, result and error of a tool call, set only if an expression of the log reads them. */
   toolArguments?: unknown;
   toolResult?: unknown;

@@ -1,6 +1,8 @@
+import type { RequestObserver } from '../../kernel/observer.ts';
 import { BYTES_PER_TOKEN, tokensOf } from '../../kernel/token-estimate.ts';
 import type { Target } from '../connection/target.ts';
 import type { RpcMessage } from '../protocol/message.ts';
+import type { McpFields } from '../request-fields.ts';
 import { cutResult } from '../result-limits/cut-result.ts';
 import type { Session } from '../session/session.ts';
 
@@ -11,6 +13,8 @@ const LINKS_SINCE = '2025-06-18';
 interface Caller {
   readonly session: Session;
   readonly message: RpcMessage;
+  readonly log: McpFields;
+  readonly observer: RequestObserver | undefined;
 }
 
 /**
@@ -25,7 +29,11 @@ export function limitedResult(caller: Caller, { tools }: Target, sent: RpcMessag
   if (max === undefined || cut === undefined) return text;
   const { keptResults, version, options } = caller.session;
   const kept = keptResults?.keep(cut.rest, max * BYTES_PER_TOKEN);
-  const about = `[agctl] This result is cut: about ${tokensOf(cut.shown)} of ${tokensOf(cut.total)} tokens are shown.`;
+  const [shown, total] = [tokensOf(cut.shown), tokensOf(cut.total)];
+  caller.log.cutTokens = total - shown;
+  const details = { tokens: total, shown, parts: kept?.count ?? 1 };
+  caller.observer?.emit({ type: 'policyEvent', kind: 'mcp_result_cut', details }, { scope: 'mcp' });
+  const about = `[agctl] This result is cut: about ${shown} of ${total} tokens are shown.`;
   if (kept === undefined) {
     const why = options.isStateless ? 'because the gateway has no sessions' : 'because it is too large';
     return cut.text([

@@ -7,6 +7,7 @@ import { temporaryFolder } from '../../../kit/folder.ts';
 import { gateway } from '../../../kit/gateway.ts';
 import { type Json, type McpReply, openSession } from '../../../kit/mcp.ts';
 import { MODERN } from '../../../kit/modern.ts';
+import { recorded } from '../../../kit/trace.ts';
 
 // Models get results of tools in parts (`maxResultTokens`). Elsewhere, results were cut without a word (github/copilot-cli#1732,
 // lucianfialho/effect-gates#69) or so that nothing could read the rest (amd/gaia#3378).
@@ -329,6 +330,20 @@ describe.each(ERAS)('with maxResultTokens, for a caller of revision %s,', (revis
         ? (await own.caller.ask('server/discover')).result.capabilities
         : (await openSession(own.url)).initialize.result.capabilities;
     expect(capabilities).not.toHaveProperty('resources');
+  });
+
+  test('log line and trace say how much was cut', async () => {
+    await using own = await opened(connect);
+    const before = revision === MODERN ? 0 : 2;
+    const events = await recorded(own.gate, () => give(own.caller, texts('x'.repeat(10 * BYTES))));
+    await give(own.caller, texts('x'));
+    const [cut, whole] = [await own.gate.accessLine(before + 1), await own.gate.accessLine(before + 2)];
+    expect(cut['gw.mcp.result.cut_tokens']).toBe('900');
+    expect(whole).not.toHaveProperty('gw.mcp.result.cut_tokens');
+    expect(events.find(({ message }) => message.type === 'policyEvent')).toMatchObject({
+      scope: ['mcp'],
+      message: { kind: 'mcp_result_cut', details: { tokens: 1000, shown: 100, parts: 10 } },
+    });
   });
 
   test('the log has no id of a kept result', async () => {
