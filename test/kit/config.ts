@@ -19,13 +19,18 @@ interface Parts {
   readonly route?: object;
   /** The `config` section. */
   readonly config?: object;
+  readonly frontendPolicies?: object;
 }
 
 /** A configuration with one free port, whose only route leads to these targets. Open calls hardly delay its end. */
-export function mcpConfig(targets: readonly object[], { backend, route, config }: Parts = {}): string {
+export function mcpConfig(
+  targets: readonly object[],
+  { backend, route, config, frontendPolicies }: Parts = {},
+): string {
   const routes = [{ ...route, backends: [{ mcp: { ...backend, targets } }] }];
   return JSON.stringify({
     config: { adminAddr: 'off', connectionTerminationDeadline: '100ms', ...config },
+    ...(frontendPolicies && { frontendPolicies }),
     gateways: { default: { port: 0, routes } },
   });
 }

@@ -29,7 +29,7 @@ import { answerFailure, endList, fail, forward, recordArguments } from './call.t
 import { listResult } from './list-result.ts';
 import { filterList, inBundle, type Listing, listAll, listTasks, renamedItem } from './lists.ts';
 import { checkPin, needsPin } from './pinned-call.ts';
-import { readResult } from './read-result.ts';
+import { listingReadTool, readResult, withReadTool } from './read-result.ts';
 import { runOnEach } from './run-on-each.ts';
 import { runSignIn, signInConnection, takeSignInAnswer, withSignIns } from './sign-in.ts';
 import { runWithSearch } from './tool-search.ts';
@@ -148,7 +148,10 @@ function listRewrite(
   const filter: Rewrite | undefined = isFiltered
     ? (text) => filterList(text, list, call, connection, allows)
     : undefined;
-  return isTool ? checkingToolNames(call, connection, filter) : filter;
+  if (!isTool) return filter;
+  const checked = checkingToolNames(call, connection, filter);
+  if (call.session.keptResults === undefined) return checked;
+  return (text, response) => listingReadTool(call, checked(text, response));
 }
 
 function checkingToolNames({ session }: ClientCall, { target }: Connection, filter?: Rewrite): Rewrite {
@@ -202,7 +205,7 @@ async function runList(call: ClientCall, list: ListMethod): Promise<void> {
     ? prefixedItems(call, list, listing)
     : unambiguousItems(call, list, listing);
   const { tools, unavailable } = withSignIns(call, listing.signIns, listing.unavailable);
-  const shown = list.kind === 'tool' ? [...items, ...tools] : items;
+  const shown = list.kind === 'tool' ? withReadTool(call, [...items, ...tools]) : items;
   await endList(call, listResult(call, list.member, shown, unavailable));
 }
 

@@ -4,6 +4,7 @@ import type { Target } from '../connection/target.ts';
 import type { RpcMessage } from '../protocol/message.ts';
 import type { McpFields } from '../request-fields.ts';
 import { cutResult } from '../result-limits/cut-result.ts';
+import { READ_TOOL } from '../result-limits/read-tool.ts';
 import type { Session } from '../session/session.ts';
 
 /** First revision with links in results: a client of an older one would refuse the whole result. Revisions compare as strings. */
@@ -44,7 +45,7 @@ export function limitedResult(caller: Caller, { tools }: Target, sent: RpcMessag
   }
   const part = `part 2 of ${kept.count}`;
   const note = textBlock(
-    `${about} It goes on in the resource ${kept.next} (${part}): read it with resources/read, or call the tool again with arguments that return less.`,
+    `${about} It goes on in the resource ${kept.next} (${part}): read it with ${READ_TOOL} or resources/read, or call the tool again with arguments that return less.`,
   );
   const own = caller.message.params['name'];
   const link = {

@@ -6,7 +6,6 @@ import { warnAboutToolNames } from '../connection/target-warnings.ts';
 import { outwardName, TOOL_LIST } from '../names/names.ts';
 import { parseMessage } from '../protocol/message.ts';
 import { RPC, RpcError, resultMessage } from '../protocol/protocol.ts';
-import { completeMembers } from '../protocol/results.ts';
 import type { Session } from '../session/session.ts';
 import {
   BadArguments,
@@ -21,6 +20,8 @@ import type { ToolSearch } from '../tool-search/tool-search.ts';
 import { answerError, type ClientCall, endList, recordArguments } from './call.ts';
 import { listResult } from './list-result.ts';
 import { inBundle, type Listing, listAll, renamedItem, type TargetItems } from './lists.ts';
+import { answerTool } from './own-tool.ts';
+import { withReadTool } from './read-result.ts';
 import { withSignIns } from './sign-in.ts';
 
 const LIST = 'tools/list';
@@ -72,7 +73,7 @@ async function list(call: ClientCall, search: ToolSearch): Promise<void> {
   const pinned = visible
     .filter(({ name }) => search.isPinned(name))
     .map((tool) => inBundle(call, 'tool', tool.target, tool));
-  const items = [...metaTools(search, [...servers]), ...pinned, ...signInTools];
+  const items = withReadTool(call, [...metaTools(search, [...servers]), ...pinned, ...signInTools]);
   await endList(call, listResult(call, TOOL_LIST.member, items, unavailable));
 }
 
@@ -132,18 +133,6 @@ async function guarded(
 function brief(tool: unknown): object {
   const { name, title, description, inputSchema } = membersOf(tool);
   return { name, title, description, inputSchema };
-}
-
-/** Answers a call of a tool of the gateway. */
-function answerTool(call: ClientCall, name: string, texts: readonly string[], isError: boolean): void {
-  const { message, log, meta, stream } = call;
-  log.resourceType = 'tool';
-  log.tool = name;
-  if (isError) log.isToolError = true;
-  const content = texts.map((text) => ({ type: 'text', text }));
-  const complete = meta === undefined ? '' : `${completeMembers(CALL)},`;
-  const result = `{${complete}"content":${JSON.stringify(content)}${isError ? ',"isError":true' : ''}}`;
-  stream.end(resultMessage(message.id ?? 'null', result));
 }
 
 /** A tool of a target: `name` and `text` are the client's. */

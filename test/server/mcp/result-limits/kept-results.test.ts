@@ -143,7 +143,15 @@ describe('results that a session keeps', () => {
     const behind = { name: 'inner', mcp: { host: `${inner.url}/mcp` }, tools: { maxResultTokens: 1000 } };
     await using outer = await start([behind]);
     const session = await openSession(`${outer.url}/mcp`);
-    expect(await read(session, uriOf(await give(session, text(800))))).toContain('Part 2 of 2');
+    const uri = uriOf(await give(session, text(800)));
+    expect(await read(session, uri)).toContain('Part 2 of 2');
+    const { result: list } = await session.request('tools/list');
+    expect(list.tools.filter(({ name }: Json) => name === 'gateway_read_result')).toHaveLength(1);
+    const { result } = await session.request('tools/call', {
+      name: 'gateway_read_result',
+      arguments: { uri },
+    });
+    expect(result.content[0].text).toContain('Part 2 of 2');
   });
 });
 
@@ -238,5 +246,7 @@ describe('clients and servers', () => {
       ]);
     const { result } = await post(url, INITIALIZE);
     expect(result.capabilities).not.toHaveProperty('resources');
+    const list = await post(url, { jsonrpc: '2.0', id: 1, method: 'tools/list' });
+    expect(JSON.stringify(list.result)).not.toContain('gateway_read_result');
   });
 });

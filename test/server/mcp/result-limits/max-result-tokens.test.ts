@@ -70,7 +70,7 @@ describe.each(ERAS)('with maxResultTokens, for a caller of revision %s,', (revis
     const [shown, note, link] = result.content;
     expect(shown.text.endsWith('\n')).toBe(true);
     expect(note.text).toMatch(
-      /^\[agctl\] This result is cut: about \d+ of 548 tokens are shown\. It goes on in the resource agctl:\S+\/2 \(part 2 of 6\): read it/,
+      /^\[agctl\] This result is cut: about \d+ of 548 tokens are shown\. It goes on in the resource agctl:\S+\/2 \(part 2 of 6\): read it with gateway_read_result or resources\/read, or call/,
     );
     // Some clients drop links (agno-agi/agno#10009), so the text has the URI too.
     expect(link).toEqual({
@@ -167,6 +167,7 @@ describe.each(ERAS)('with maxResultTokens, for a caller of revision %s,', (revis
     expect(list.tools).toEqual([
       { name: 'give', inputSchema: { type: 'object' }, big: 1, title: 'T' },
       { name: 'echo', inputSchema: { type: 'object' }, big: 1, ...schema },
+      expect.objectContaining({ name: 'gateway_read_result' }),
     ]);
     const structured = { rows: Array.from({ length: 200 }, (_, index) => index) };
     const both = { ...texts(JSON.stringify(structured, null, 2)), structuredContent: structured };
@@ -231,6 +232,68 @@ describe.each(ERAS)('with maxResultTokens, for a caller of revision %s,', (revis
     const { result } = await own.caller.call('call_tool', inner);
     expect(result.content[2]).toMatchObject({ name: 'give (part 2 of 4)' });
     expect((await whole(own.caller, result)).join('')).toBe(lines(60));
+  });
+
+  test.each([
+    ['one target', [limitedTo(LIMIT)], {}, 'give', undefined],
+    ['several targets', [limitedTo(LIMIT), chaos('b')], {}, 'a_give', undefined],
+    [
+      'no prefixes',
+      [limitedTo(LIMIT, chaos('a', '--tools=give')), chaos('b', '--tools=other')],
+      { prefixMode: 'never' },
+      'give',
+      undefined,
+    ],
+    ['tool search', [limitedTo(LIMIT)], { toolSearch: {} }, 'give', undefined],
+    ['tool search, through call_tool', [limitedTo(LIMIT)], { toolSearch: {} }, 'give', 'call_tool'],
+  ])('with %s, a tool that is listed reads on to the end', async (_what, targets, backend, name, through) => {
+    await using own = await opened(connect, targets, { backend });
+    const call = (tool: string, args: object) =>
+      through === undefined
+        ? own.caller.call(tool, args)
+        : own.caller.call(through, { name: tool, arguments: args });
+    const { result: list } = await own.caller.ask('tools/list');
+    expect(list.tools.filter(({ name: each }: Json) => each === 'gateway_read_result')).toHaveLength(1);
+    const { result } = await call(name, { result: texts(lines(60)) });
+    let [shown, note] = result.content.map(({ text }: Json) => text);
+    for (let uri = NEXT.exec(note)?.[0]; uri !== undefined; uri = NEXT.exec(note)?.[0]) {
+      const { result: part } = await call('gateway_read_result', { uri });
+      expect(part.isError).toBeUndefined();
+      expect(part.content).toHaveLength(1);
+      [, shown, note] =
+        /^(.*)\n(\[agctl\] .*)$/s
+          .exec(part.content[0].text)
+          ?.map((text, at) => (at === 1 ? shown + text : text)) ?? [];
+    }
+    expect(shown).toBe(lines(60));
+    expect(note).toBe('[agctl] Part 4 of 4: the end of the result.');
+  });
+
+  test('the tool that reads on says what is wrong with a URI, and the log has no id of a result', async () => {
+    const frontendPolicies = { accessLog: { add: { args: 'mcp.tool.arguments', tool: 'mcp.tool.name' } } };
+    await using own = await opened(connect, undefined, { frontendPolicies });
+    const { result } = await give(own.caller, texts(lines(60)));
+    const { uri } = result.content[2];
+    const said = async (args: object): Promise<[boolean, string]> => {
+      const { result: answer } = await own.caller.call('gateway_read_result', args);
+      return [answer.isError, answer.content[0].text];
+    };
+    expect(await said({ uri: uri.replace(/\d+$/, '5') })).toEqual([true, 'the result has parts 2 to 4']);
+    expect(await said({ uri: uri.replace(/..(?=\/\d+$)/, '__') })).toEqual([
+      true,
+      'the gateway no longer keeps this result; call the tool again',
+    ]);
+    for (const wrong of [{}, { uri: 2 }, { uri: 'file:///a' }])
+      expect(await said(wrong)).toEqual([
+        true,
+        'expected `uri` to be agctl://results/…, as the cut result says',
+      ]);
+    const before = revision === MODERN ? 0 : 2;
+    const line = await own.gate.accessLine(before + 2);
+    expect(line).toMatchObject({ 'gen_ai.tool.name': 'gateway_read_result', 'error.type': 'tool_error' });
+    expect(JSON.parse(line['args'] ?? '')).toEqual({ uri: 'agctl://results' });
+    await own.gate.accessLine(before + 6);
+    expect(own.gate.accessLog.join('\n')).not.toContain(uri.slice(16, 40));
   });
 
   test('a bundle does not hide the rest of a call that it has', async () => {
@@ -323,8 +386,9 @@ describe.each(ERAS)('with maxResultTokens, for a caller of revision %s,', (revis
     expect(capabilities).toMatchObject({ resources: {}, tools: { listChanged: true } });
   });
 
-  test('without the setting, resources are not announced', async () => {
+  test('without the setting, neither resources nor the tool that reads on are announced', async () => {
     await using own = await opened(connect, [chaos('a')]);
+    expect(JSON.stringify((await own.caller.ask('tools/list')).result)).not.toContain('gateway_read_result');
     const capabilities =
       revision === MODERN
         ? (await own.caller.ask('server/discover')).result.capabilities
