@@ -111,6 +111,27 @@ function ruleSet(compiled: readonly Rule[]): RuleSet {
 }
 
 /**
+ * Whether the rules may allow something of which a part is not known yet. `wasAsked`: whether the rule that was evaluated last has
+ * asked for that part, which is an error for it: unless the rest of a rule decides, both outcomes are possible.
+ */
+export function mayAllow({ rules }: RuleSet, lookup: VariableResolver, wasAsked: () => boolean): boolean {
+  const outcomes = rules.map(({ effect, expression: rule }) => {
+    const { value, error } = evaluate(rule, lookup);
+    return { effect, value, fails: error !== undefined, isOpen: error !== undefined && wasAsked() };
+  });
+  const may = (effect: Effect, allows: (outcome: (typeof outcomes)[number]) => boolean): boolean[] =>
+    outcomes
+      .filter((outcome) => outcome.effect === effect)
+      .map((outcome) => outcome.isOpen || allows(outcome));
+  const allowing = may('allow', ({ value }) => value);
+  return (
+    may('deny', ({ value, fails }) => !value && !fails).every(Boolean) &&
+    may('require', ({ value }) => value).every(Boolean) &&
+    (allowing.length === 0 || allowing.some(Boolean))
+  );
+}
+
+/**
  * Reports plain rules where all of them must be true: in upstream's configurations and in `mcpAuthorization`, a plain rule is
  * an `allow` rule, and one true rule is enough. A warning if there are rules of other forms, a note for several plain ones.
  */

@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { shownName } from '../../core/json-members.ts';
-import { readsUnguarded } from '../expressions/cel/expression.ts';
+import { CelEvaluationError, CelStruct, readsUnguarded } from '../expressions/cel/expression.ts';
 import { ReadMembers } from '../expressions/read-members.ts';
 import {
   combineRules,
   compileRules,
+  mayAllow,
   type RuleConfig,
   type RuleSet,
   ruleList,
@@ -112,6 +113,20 @@ class ItemRules implements ItemAccess {
     return decision.allowed;
   }
 
+  mayUse(target: string): boolean {
+    const lookup = resolverFor(this.#ctx);
+    return ['tool', 'prompt', 'resource'].some((kind) => {
+      const item = new UnknownItem(target);
+      const mcp = { methodName: mcpFields.get(this.#ctx)?.method ?? null, [kind]: item };
+      // Not `lookup` itself: traces would show a failure for each rule that asks for the name.
+      return mayAllow(
+        this.#decide,
+        (root) => (root === 'mcp' ? mcp : lookup(root)),
+        () => item.wasAsked(),
+      );
+    });
+  }
+
   /** Of a call that the rules allow: for others, the client must not learn whether the tool exists. */
   #rejectCaseVariants(args: unknown): void {
     for (const reads of this.#reads) {
@@ -122,6 +137,35 @@ class ItemRules implements ItemAccess {
           `the argument ${shownName(variant.name)} differs from ${shownName(variant.expected)} in case only`,
         );
     }
+  }
+}
+
+/** An item of which only the target is known. */
+class UnknownItem extends CelStruct {
+  readonly #target: string;
+  #wasAsked = false;
+
+  constructor(target: string) {
+    super();
+    this.#target = target;
+  }
+
+  field(name: string): unknown {
+    if (name === 'target') return this.#target;
+    if (name !== 'name') return undefined;
+    this.#wasAsked = true;
+    throw new CelEvaluationError('failed', 'the name of the item is not known');
+  }
+
+  fields(): readonly string[] {
+    return ['name', 'target'];
+  }
+
+  /** Whether the name was asked for since the last call. */
+  wasAsked(): boolean {
+    const was = this.#wasAsked;
+    this.#wasAsked = false;
+    return was;
   }
 }
 

@@ -34,6 +34,8 @@ export interface ItemAccess {
    * read in another way than the rules.
    */
   allows(kind: string, target: string, name: string, args?: unknown): boolean;
+  /** Whether there may be an item of that target that the caller may use, whatever the target lists. */
+  mayUse(target: string): boolean;
 }
 
 /** Set by `mcpAuthorization`: which items of MCP targets this caller may list and use. */
@@ -42,8 +44,6 @@ export const itemAccess = new Slot<ItemAccess>();
 /** How the tools of a bundle are shown. */
 export interface ShownBundle {
   readonly instructions: string | undefined;
-  /** Whether it may have a tool of that target, whatever the target lists. */
-  mayUse(target: string): boolean;
   /** The description of a tool, with its name at the target; undefined if it stays as it is. */
   description(target: string, own: string): string | undefined;
 }

@@ -9,6 +9,7 @@ import {
   actors,
   basic,
   linkIn,
+  PASSWORDS,
   protectedServer,
   signInGateway,
   UserBrowser,
@@ -115,6 +116,80 @@ describe('clients with sessions', () => {
     ]);
   });
 
+  test('the tool that leads to the link has not failed, calls of other tools have', async () => {
+    await using at = await scene(['github']);
+    const session = await at.gate.session(basic('ann'));
+    const led = await call(session, 'gateway_sign_in');
+    expect(led.result).not.toHaveProperty('isError');
+    expect(led.text).toContain('Afterwards, list the tools again');
+    expect(linkIn(led).url).toContain('/sign-in?link_token=');
+    expect((await call(session)).result.isError).toBe(true);
+    const [first, second] = at.gate.accessLog.filter((line) => line.includes('tools/call'));
+    expect([first, second]).toEqual([
+      expect.not.stringMatching(/isToolError|tool_error|has to sign in/),
+      expect.stringContaining('has to sign in'),
+    ]);
+  });
+
+  test('without prefixes, each of several targets has the tool, under the name of the target', async () => {
+    await using at = await scene(['github', 'slack'], { mcp: { prefixMode: 'never' } });
+    const session = await at.gate.session(basic('ann'));
+    expect(names(await session.request('tools/list'))).toEqual([
+      'github_gateway_sign_in',
+      'slack_gateway_sign_in',
+    ]);
+    expect((await call(session, 'gateway_sign_in')).error.message).toContain('gateway_sign_in');
+    await at.signIn(await call(session, 'slack_gateway_sign_in'));
+    const listed = names(await session.request('tools/list'));
+    expect([listed.includes('say'), listed.includes('github_gateway_sign_in')]).toEqual([true, true]);
+    expect(listed).not.toContain('slack_gateway_sign_in');
+  });
+
+  const BOB = 'basicAuth.username == "bob"';
+  test.each([
+    ['every rule is about another target', ['mcp.tool.target == "slack"']],
+    ['no rule is for the caller, whatever the name', [`mcp.tool.name == "say" && ${BOB}`]],
+    ['a rule denies the target', [{ deny: 'mcp.tool.target == "github"' }]],
+    ['a rule requires another caller', [{ require: `${BOB} && mcp.tool.name != "x"` }]],
+    [
+      'a rule denies the target, and another one allows a name',
+      [{ deny: 'mcp.tool.target == "github"' }, { allow: 'mcp.tool.name == "say"' }],
+    ],
+    ['every allow rule fails', ['jwt.none.at == mcp.tool.target']],
+  ])('rules leave nothing of a target, and no link to it: %s', async (_, rules) => {
+    await using at = await scene(['github'], {
+      policies: { ...PASSWORDS, mcpAuthorization: { rules } },
+      pagePolicies: PASSWORDS,
+    });
+    const session = await at.gate.session(basic('ann'));
+    const { result } = await session.request('tools/list');
+    expect(result.tools).toEqual([]);
+    expect(JSON.stringify(result)).not.toContain('link_token');
+    const called = await call(session, 'gateway_sign_in');
+    expect([called.error?.message, called.text.includes('link_token')]).toEqual([
+      'Unknown tool: gateway_sign_in',
+      false,
+    ]);
+  });
+
+  test.each([
+    ['a rule allows one name', ['mcp.tool.name == "say"']],
+    ['a rule allows some names', ['mcp.tool.name.matches("^s")']],
+    ['a rule allows the target', ['mcp.tool.target == "github"', 'mcp.tool.target == "slack"']],
+    ['a rule denies one name', [{ deny: 'mcp.tool.name == "say"' }]],
+    ['a rule excepts a name from the others', [{ require: 'has(mcp.tool) && mcp.tool.name != "x"' }]],
+    ['a rule is for the caller or some names', [`${BOB} || mcp.tool.name == "say"`]],
+    ['only a prompt is allowed', ['mcp.prompt.name == "p"']],
+  ])('rules may leave something of a target, and the link is shown: %s', async (_, rules) => {
+    await using at = await scene(['github'], {
+      policies: { ...PASSWORDS, mcpAuthorization: { rules } },
+      pagePolicies: PASSWORDS,
+    });
+    const session = await at.gate.session(basic('ann'));
+    expect(names(await session.request('tools/list'))).toEqual(['gateway_sign_in']);
+    expect(linkIn(await call(session, 'gateway_sign_in')).url).toContain('link_token');
+  });
+
   test('with failClosed too, a session begins before its user has signed in', async () => {
     await using at = await scene(['github', 'slack'], { mcp: { failureMode: 'failClosed' } });
     const session = await at.gate.session(basic('ann'));
@@ -164,7 +239,7 @@ describe('clients of revision 2026-07-28', () => {
     const { result } = await modern(at.mcp, 'tools/list', {}, { headers: basic('ann') });
     expect(result).toMatchObject({ resultType: 'complete', tools: [{ name: 'gateway_sign_in' }] });
     const called = await modernCall(at.mcp, 'gateway_sign_in', {}, { headers: basic('ann') });
-    expect(called.result).toMatchObject({ isError: true });
+    expect(called.result).not.toHaveProperty('isError');
     expect(linkIn(called).url).toContain('/sign-in?link_token=');
   });
 });

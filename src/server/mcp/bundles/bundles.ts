@@ -101,6 +101,7 @@ class Bundle implements ShownBundle {
     return shown !== undefined && this.#hasTool(shown);
   }
 
+  /** Whether it may have a tool of that target, whatever the target lists. */
   mayUse(target: string): boolean {
     if (!this.#hasTarget(target)) return false;
     const prefix = this.#prefixed ? outwardName('tool', target, '') : '';
@@ -136,6 +137,10 @@ class BundleAccess implements ItemAccess {
   allows(kind: string, target: string, name: string, args?: unknown): boolean {
     if (!this.#bundle.has(kind, target, name)) return false;
     return this.#rules?.allows(kind, target, name, args) ?? true;
+  }
+
+  mayUse(target: string): boolean {
+    return this.#bundle.mayUse(target) && (this.#rules?.mayUse(target) ?? true);
   }
 }
 

@@ -6,11 +6,11 @@ import { LINK } from '../../user-tokens/settings.ts';
 import type { SignInLink } from '../../user-tokens/sign-in-required.ts';
 import type { Connection } from '../connection/connection.ts';
 import { signInOf } from '../connection/target-failure.ts';
-import { inwardName, LIST_METHODS, outwardName } from '../names/names.ts';
+import { LIST_METHODS, outwardName } from '../names/names.ts';
 import { acceptsUrls, takesInput } from '../protocol/client-capabilities.ts';
 import { parseMessage, type RpcMessage } from '../protocol/message.ts';
 import { errorMessage, META, notificationMessage, RPC, resultMessage } from '../protocol/protocol.ts';
-import type { McpFields, ShownBundle } from '../request-fields.ts';
+import type { ItemAccess, McpFields } from '../request-fields.ts';
 import type { Session } from '../session/session.ts';
 import { listResult, type Unavailable } from './list-result.ts';
 
@@ -23,7 +23,7 @@ interface SignInCall {
   readonly meta?: Readonly<Record<string, unknown>>;
   readonly stream: EventStream;
   readonly log: McpFields;
-  readonly bundle: ShownBundle | undefined;
+  readonly access: ItemAccess | undefined;
   readonly observer: RequestObserver | undefined;
 }
 
@@ -40,28 +40,34 @@ const INPUT = 'agctl/sign-in';
  */
 const SIGN_IN_TOOL = 'gateway_sign_in';
 
-/** The description of the tool, as JSON text, with its name for clients. */
+/** The name of the tool for clients. Each of several targets has one, also if other names have no prefix. */
+const signInName = (session: Session, target: string): string =>
+  session.isFederated ? outwardName('tool', target, SIGN_IN_TOOL) : SIGN_IN_TOOL;
+
+/** The description of the tool, as JSON text. */
 function signInTool({ session }: Pick<SignInCall, 'session'>, target: string): string {
   return JSON.stringify({
-    name: session.options.prefixed ? outwardName('tool', target, SIGN_IN_TOOL) : SIGN_IN_TOOL,
+    name: signInName(session, target),
     title: `Sign in at ${target}`,
     description: `The user has not signed in at "${target}" yet, so its tools are not available. Call this tool if the user wants something that "${target}" may be able to do, and show the user the link that it returns. Afterwards, the tools of "${target}" take its place.`,
     inputSchema: { type: 'object', properties: {} },
   });
 }
 
-/** What a list of tools shows of targets at which the user has to sign in, if they may belong to the bundle of the call. */
+/** Whether there may be something for the caller after a sign-in at a target. */
+const mayUse = ({ access }: Pick<SignInCall, 'access'>, target: string): boolean =>
+  access?.mayUse(target) ?? true;
+
+/** What a list of tools shows of targets at which the user has to sign in, if rules and bundle leave something of them. */
 export function withSignIns(
-  call: Pick<SignInCall, 'session' | 'bundle'>,
+  call: Pick<SignInCall, 'session' | 'access'>,
   signIns: readonly string[],
   unavailable: readonly Unavailable[],
 ): { readonly tools: readonly string[]; readonly unavailable: readonly Unavailable[] } {
-  const isShown = (target: string): boolean => call.bundle?.mayUse(target) ?? true;
+  const shown = signIns.filter((target) => mayUse(call, target));
   return {
-    tools: call.session.options.prefixed
-      ? signIns.filter(isShown).map((target) => signInTool(call, target))
-      : [],
-    unavailable: unavailable.filter(({ name }) => !signIns.includes(name) || isShown(name)),
+    tools: shown.map((target) => signInTool(call, target)),
+    unavailable: unavailable.filter(({ name }) => !signIns.includes(name) || shown.includes(name)),
   };
 }
 
@@ -77,21 +83,26 @@ function hide({ url, code }: SignInLink, observer: RequestObserver | undefined):
   observer?.hide(code);
 }
 
-/** Answers a call of a target at which the user has to sign in. `why` is also for the log. */
-export function answerSignIn(call: SignInCall, target: string, link: SignInLink, why: string): void {
+/**
+ * Answers a call of a target at which the user has to sign in. `why` it has failed, also for the log; undefined if the client has
+ * called the tool that leads to the link.
+ */
+export function answerSignIn(call: SignInCall, target: string, link: SignInLink, why?: string): void {
   const { message, stream, log, session } = call;
   const { method, id = 'null' } = message;
   const list = LIST_METHODS[method];
   if (list !== undefined) {
-    const items = list.kind === 'tool' ? [signInTool(call, target)] : [];
-    stream.end(
-      listResult(call, list.member, items, [{ name: target, error: listedReason(link, call.observer) }]),
-    );
+    const all = [{ name: target, error: listedReason(link, call.observer) }];
+    const { tools, unavailable } = withSignIns(call, [target], all);
+    stream.end(listResult(call, list.member, list.kind === 'tool' ? tools : [], unavailable));
     return;
   }
   hide(link, call.observer);
-  const text = `${why}: "${target}". ${instruction(link)} Then try again.`;
-  log.errorMessage = why;
+  const text =
+    why === undefined
+      ? `${instruction(link)} Afterwards, list the tools again: those of "${target}" are available then.`
+      : `${why}: "${target}". ${instruction(link)} Then try again.`;
+  if (why !== undefined) log.errorMessage = why;
   if (asksWithInput(call)) stream.end(resultMessage(id, inputRequired(target, link)));
   else if (asksWithError(call)) {
     log.errorCode = URL_ELICITATION_REQUIRED;
@@ -105,10 +116,8 @@ export function answerSignIn(call: SignInCall, target: string, link: SignInLink,
     const done = notificationMessage('notifications/elicitation/complete', { elicitationId: link.id });
     void link.done.then(() => session.sendOwn(done));
   } else if (method === 'tools/call') {
-    log.isToolError = true;
-    const complete = call.meta === undefined ? {} : { resultType: 'complete' };
-    const result = { ...complete, content: [{ type: 'text', text }], isError: true };
-    stream.end(resultMessage(id, JSON.stringify(result)));
+    if (why !== undefined) log.isToolError = true;
+    stream.end(resultMessage(id, textResult(call, text, why !== undefined)));
   } else {
     log.errorCode = RPC.internalError;
     stream.end(errorMessage(id, RPC.internalError, text, { url: link.url }));
@@ -116,14 +125,16 @@ export function answerSignIn(call: SignInCall, target: string, link: SignInLink,
 }
 
 /** The connection whose sign-in a call of the tool is about; undefined for any other call. */
-export function signInConnection({ session, message }: SignInCall): Connection | undefined {
+export function signInConnection(call: SignInCall): Connection | undefined {
+  const { session, message } = call;
   if (message.method !== 'tools/call') return undefined;
   const name = textIn(message.params['name']);
   if (!name.endsWith(SIGN_IN_TOOL)) return undefined;
-  const addressed = session.options.prefixed ? inwardName('tool', name) : { target: undefined, name };
-  if (addressed?.name !== SIGN_IN_TOOL) return undefined;
   return session.connections.find(
-    ({ target }) => target.credentials?.signsIn === true && (addressed.target ?? target.name) === target.name,
+    ({ target }) =>
+      target.credentials?.signsIn === true &&
+      signInName(session, target.name) === name &&
+      mayUse(call, target.name),
   );
 }
 
@@ -139,13 +150,17 @@ export async function runSignIn(
   } catch (error) {
     const link = signInOf(error);
     if (link === undefined) throw error;
-    answerSignIn(call, name, link, 'the user has to sign in at the server');
+    answerSignIn(call, name, link);
     return;
   }
-  const complete = call.meta === undefined ? {} : { resultType: 'complete' };
   const text = `The user has signed in at "${name}". List the tools again: those of "${name}" are available.`;
-  const result = { ...complete, content: [{ type: 'text', text }] };
-  call.stream.end(resultMessage(call.message.id ?? 'null', JSON.stringify(result)));
+  call.stream.end(resultMessage(call.message.id ?? 'null', textResult(call, text)));
+}
+
+/** The result of a tool, as JSON text. */
+function textResult({ meta }: SignInCall, text: string, isError = false): string {
+  const complete = meta === undefined ? {} : { resultType: 'complete' };
+  return JSON.stringify({ ...complete, content: [{ type: 'text', text }], ...(isError && { isError }) });
 }
 
 /** Removes what the client says of the link from a call, which the server must not get. */
