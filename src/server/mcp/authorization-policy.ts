@@ -66,10 +66,11 @@ interface ItemPolicy extends CompiledPolicy {
 const isItemPolicy = (policy: CompiledPolicy): policy is ItemPolicy => 'rules' in policy;
 
 function policyOf(rules: RuleSet): ItemPolicy {
-  const reads = new ReadMembers(
-    rules.rules.map(({ expression }) => expression),
-    ['mcp', 'tool', 'arguments'],
-  );
+  const expressions = rules.rules.map(({ expression }) => expression);
+  const reads: ItemReads = {
+    arguments: new ReadMembers(expressions, ['mcp', 'tool', 'arguments']),
+    name: expressions.some((rule) => rule.reads('mcp.tool.name')),
+  };
   return {
     rules,
     request(ctx) {
@@ -84,21 +85,31 @@ function policyOf(rules: RuleSet): ItemPolicy {
   };
 }
 
+/** What rules read of a tool. */
+interface ItemReads {
+  readonly arguments: ReadMembers;
+  readonly name: boolean;
+}
+
 /** The rules for one request. A class: a function stored on the request would keep it alive longer than needed. */
 class ItemRules implements ItemAccess {
   readonly #ctx: RequestContext;
   readonly #decide: RuleSet;
-  readonly #reads: readonly ReadMembers[];
+  readonly #reads: readonly ItemReads[];
 
-  constructor(ctx: RequestContext, decide: RuleSet, reads: readonly ReadMembers[]) {
+  constructor(ctx: RequestContext, decide: RuleSet, reads: readonly ItemReads[]) {
     this.#ctx = ctx;
     this.#decide = decide;
     this.#reads = reads;
   }
 
   /** These rules and further ones, with what those read of arguments. */
-  with(others: RuleSet, reads: ReadMembers): ItemRules {
+  with(others: RuleSet, reads: ItemReads): ItemRules {
     return new ItemRules(this.#ctx, combineRules([this.#decide, others]), [...this.#reads, reads]);
+  }
+
+  get decidesByName(): boolean {
+    return this.#reads.some(({ name }) => name);
   }
 
   allows(kind: string, target: string, name: string, args?: unknown): boolean {
@@ -129,7 +140,7 @@ class ItemRules implements ItemAccess {
 
   /** Of a call that the rules allow: for others, the client must not learn whether the tool exists. */
   #rejectCaseVariants(args: unknown): void {
-    for (const reads of this.#reads) {
+    for (const { arguments: reads } of this.#reads) {
       const variant = reads.isEmpty ? undefined : reads.caseVariant(args);
       if (variant !== undefined)
         throw new RpcError(

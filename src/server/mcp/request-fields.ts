@@ -29,6 +29,8 @@ export const mcpFields = new Slot<McpFields>();
 
 /** Decides whether this caller may use an item of an MCP target. Names are those of the target. */
 export interface ItemAccess {
+  /** Whether the name of a tool matters. */
+  readonly decidesByName: boolean;
   /**
    * `args`: the arguments of a tool call; undefined for other methods. Throws `RpcError` for arguments that the target may
    * read in another way than the rules.

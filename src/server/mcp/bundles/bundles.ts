@@ -66,6 +66,8 @@ class Bundle implements ShownBundle {
   readonly instructions: string | undefined;
   readonly #descriptions: ReadonlyMap<string, string>;
   readonly #tools: readonly string[];
+  /** Whether not all tools of its targets belong to it. */
+  readonly choosesTools: boolean;
   readonly #hasTool: (name: string) => boolean;
   readonly #hasTarget: (name: string) => boolean;
   /** Whether it has prompts and resources. */
@@ -79,6 +81,7 @@ class Bundle implements ShownBundle {
     this.instructions = config.instructions;
     this.#descriptions = new Map(Object.entries(config.descriptions));
     this.#tools = config.tools ?? ['*'];
+    this.choosesTools = config.tools !== undefined;
     this.#hasTool = namePattern(this.#tools);
     this.#hasTarget = namePattern(config.targets ?? ['*']);
     this.#hasOthers = config.targets !== undefined;
@@ -132,6 +135,10 @@ class BundleAccess implements ItemAccess {
   constructor(bundle: Bundle, rules: ItemAccess | undefined) {
     this.#bundle = bundle;
     this.#rules = rules;
+  }
+
+  get decidesByName(): boolean {
+    return this.#bundle.choosesTools || this.#rules?.decidesByName === true;
   }
 
   allows(kind: string, target: string, name: string, args?: unknown): boolean {

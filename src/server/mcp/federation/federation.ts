@@ -27,12 +27,14 @@ import type { Session } from '../session/session.ts';
 import type { ClientCall, Rewrite } from './call.ts';
 import { answerFailure, endList, fail, forward, recordArguments } from './call.ts';
 import { listResult } from './list-result.ts';
+import { isUnlisted } from './listed-names.ts';
 import { filterList, inBundle, type Listing, listAll, listTasks, renamedItem } from './lists.ts';
 import { checkPin, needsPin } from './pinned-call.ts';
 import { listingReadTool, readResult, withReadTool } from './read-result.ts';
 import { runOnEach } from './run-on-each.ts';
 import { runSignIn, signInConnection, takeSignInAnswer, withSignIns } from './sign-in.ts';
 import { runWithSearch } from './tool-search.ts';
+import { checkUnlisted } from './unlisted-call.ts';
 
 /** Runs one request of a client on the targets of its session. The stream always gets a response. */
 export function dispatch(call: ClientCall): void {
@@ -109,7 +111,12 @@ function runOnSingle(
   if (item !== undefined) {
     const own = ownName(item, connection.target);
     checkAccess(call, item, connection.target.name, own);
-    if (own !== item.name || call.guards !== undefined || needsPin(connection, item))
+    if (
+      own !== item.name ||
+      call.guards !== undefined ||
+      needsPin(connection, item) ||
+      isUnlisted(call, connection, item, own)
+    )
       return runChecked(call, connection, item, own);
   }
   const rewrite = listRewrite(call, connection, LIST_METHODS[message.method]);
@@ -124,13 +131,24 @@ async function runChecked(
   own: string,
 ): Promise<void> {
   let { message } = call;
-  if (needsPin(connection, item) && !(await checkPin(call, connection, item, own))) return;
+  if (!(await isCallable(call, connection, item, own))) return;
   if (own !== item.name) {
     recordName(call.log, item.kind, own);
     message = withName(message, item, own);
   }
   if (call.guards !== undefined) message = await guarded(call, call.guards, connection, message);
   await forward(call, connection, message, recordingReplayed(connection, message));
+}
+
+/** Whether a tool may be called by what its target lists. If not, that was answered. Throws `RpcError`. */
+async function isCallable(
+  call: ClientCall,
+  connection: Connection,
+  item: NamedItem,
+  own: string,
+): Promise<boolean> {
+  if (needsPin(connection, item)) return checkPin(call, connection, item, own);
+  return !isUnlisted(call, connection, item, own) || checkUnlisted(call, connection, item, own);
 }
 
 /** Removes from a list what the caller does not see; undefined if the response is passed on unchanged. */
@@ -253,7 +271,7 @@ async function runOnOwner(call: ClientCall, item: NamedItem): Promise<void> {
   const { connection, name } = await ownerOf(call, item);
   checkAccess(call, item, connection.target.name, name);
   recordName(call.log, kind, name);
-  if (needsPin(connection, item) && !(await checkPin(call, connection, item, name))) return;
+  if (!(await isCallable(call, connection, item, name))) return;
   if (kind === 'task') return forwardInward(call, connection, message);
   const own = withName(message, item, name);
   const { guards } = call;

@@ -19,6 +19,7 @@ import { UpstreamSessionLost } from '../targets/http/session-loss.ts';
 import type { ListSource } from '../tool-pinning/tool-pins.ts';
 import type { ClientCall } from './call.ts';
 import { listResult, type Unavailable } from './list-result.ts';
+import { recordListed } from './listed-names.ts';
 import { listedReason } from './sign-in.ts';
 
 /** An item of a list as JSON text. `name` is the one in the text, `own` the target's, which `targets[].tools` can change. */
@@ -228,6 +229,11 @@ export function listSource({ session }: ClientCall, connection: Connection): Lis
 /** The tools that clients see: those that `targets[].tools` shows and that match their pins, with their new names. */
 function shownTools(items: ListedItem[], call: ClientCall, connection: Connection): ListedItem[] {
   const { tools, pins } = connection.target;
+  recordListed(
+    call,
+    connection,
+    items.map(({ own }) => own),
+  );
   tools?.unmatched.listed(items.map(({ own }) => own));
   const shown = items.flatMap((item) => {
     const name = tools === undefined ? item.own : tools.shown(item.own);

@@ -57,6 +57,8 @@ export class ToolView {
   /** Set if results of tools have a limit (`maxResultTokens`). */
   readonly maxResultTokens: ResultLimit | undefined;
   readonly unmatched: UnmatchedNames;
+  /** Whether clients do not see all names of the target. */
+  readonly decidesByName: boolean;
 
   constructor({ include, exclude, rename, descriptions, maxResultTokens }: ToolViewConfig) {
     const included = namePattern(include ?? ['*']);
@@ -65,6 +67,7 @@ export class ToolView {
     this.#shown = new Map(Object.entries(rename));
     this.#own = new Map([...this.#shown].map(([own, shown]) => [shown, own]));
     this.#descriptions = new Map(Object.entries(descriptions));
+    this.decidesByName = include !== undefined || exclude.length > 0 || this.#shown.size > 0;
     this.maxResultTokens = maxResultTokens === undefined ? undefined : resultLimit(maxResultTokens);
     this.unmatched = new UnmatchedNames({
       include: include ?? [],
