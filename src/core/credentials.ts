@@ -51,6 +51,17 @@ export function isSensitiveName(name: string, more?: ReadonlySet<string>): boole
   return SENSITIVE.test(name) || more?.has(name.toLowerCase()) === true;
 }
 
+/** Names of numbers of tokens: `maxTokens`, `max_output_tokens`, `tokenLimit`, `tokensPerFill`. */
+const COUNT_NAME =
+  /(?:^|[-_])(?:max|min|total|num|input|output|prompt|completion|thinking)\w{0,40}tokens?$|^tokens?[-_]?(?:limit|budget|count|per)/i;
+const COUNT = /^\d{1,9}(?:\.\d{1,3})?\s?[kKmM]?$/;
+
+/** Whether a name means a number of tokens. Only its values that are `isTokenCount` are no credentials. */
+export const isTokenCountName = (name: string): boolean => COUNT_NAME.test(name);
+
+/** Whether a value can be a number of tokens: `5000`, `5k`. */
+export const isTokenCount = (value: string | number): boolean => COUNT.test(String(value));
+
 /** Matches of tokens that are recognized by their form. */
 export function tokensIn(text: string): Iterable<RegExpMatchArray> {
   return text.includes('eyJ') ? text.matchAll(TOKEN) : [];

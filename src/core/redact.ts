@@ -2,6 +2,8 @@ import {
   decodedName,
   isCredentialName,
   isSensitiveName,
+  isTokenCount,
+  isTokenCountName,
   REDACTED,
   tokensIn,
   withoutTokens,
@@ -71,7 +73,9 @@ export class Redactor {
   line(value: string): string {
     return this.text(value)
       .replace(FIELD, `$1$2${REDACTED}`)
-      .replace(ASSIGNED, `$1${REDACTED}`)
+      .replace(ASSIGNED, (whole, lead: string, at: number, all: string) =>
+        isCountIn(all.slice(Math.max(0, at - 64), at), whole, lead) ? whole : `${lead}${REDACTED}`,
+      )
       .replace(OPTION_VALUE, `$1${REDACTED}`);
   }
 
@@ -124,6 +128,12 @@ export class Redactor {
       return option !== undefined && isCredentialName(option) ? `${option}=${REDACTED}` : this.text(arg);
     });
   }
+}
+
+/** Whether a number of tokens is assigned. `before`: the text in front of the match, which may begin in a name. */
+function isCountIn(before: string, whole: string, lead: string): boolean {
+  const name = `${/[\w-]*$/.exec(before)?.[0] ?? ''}${/^[\w-]*/.exec(lead)?.[0] ?? ''}`;
+  return isTokenCountName(name) && isTokenCount(whole.slice(lead.length).replace(/[,;.)}\]]+$/, ''));
 }
 
 /** The encodings in which programs print a secret: plain, JSON, base64, URL. */

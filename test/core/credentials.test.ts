@@ -23,6 +23,29 @@ describe('sensitive names', () => {
   );
 });
 
+describe('lines of programs', () => {
+  test.each([
+    'max_tokens=4096, temperature=1',
+    'error: maxResultTokens: 5000 is too small',
+    '{"maxTokens": 5000, "max_output_tokens": 100000}',
+    'tokenLimit: 5k',
+  ])('numbers of tokens stay: %s', (line) => {
+    expect(byForm.line(line)).toBe(line);
+  });
+
+  test.each([
+    ['token: 123456', 'token: <redacted>'],
+    ['tokens=123456', 'tokens=<redacted>'],
+    ['maxTokens=sk-abcdef', 'maxTokens=<redacted>'],
+    ['"maxTokens": "hunter2hunter2"', '"maxTokens": <redacted>'],
+    ['access_token=5000', 'access_token=<redacted>'],
+    ['max_tokens=1234567890123', 'max_tokens=<redacted>'],
+    ['max tokens token=123456', 'max tokens token=<redacted>'],
+  ])('credentials do not: %s', (line, shown) => {
+    expect(byForm.line(line)).toBe(shown);
+  });
+});
+
 test.each([
   ['beginnings of tokens', '-eyJ'.repeat(250_000)],
   ['dots after them', 'eyJaaaaa.'.repeat(100_000)],

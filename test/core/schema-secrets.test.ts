@@ -27,6 +27,22 @@ describe('secretPaths', () => {
     [{ shared: { token: 't', more: 1 } }, ['shared/token', 'shared/more']],
     [{ apikye: 'x', lmit: 3 }, ['apikye']],
     [{ clientSecret: 'x', unknown: 'y' }, ['clientSecret']],
+    // Unknown keys for numbers of tokens: numbers are none, everything else is.
+    [{ maxResultTokens: 100_000, tokenLimit: '5k', max_output_tokens: 4096, tokensPerFill: 10 }, []],
+    [{ maxTokens: { get: 5000, other: { a: 1 } } }, []],
+    [
+      { maxTokens: 'sk-123456', tokenLimit: '5k-abc', maxResultTokens: 1_234_567_890 },
+      ['maxTokens', 'tokenLimit', 'maxResultTokens'],
+    ],
+    [
+      { maxTokens: { get: 5000, token: 123, key: 'x', deep: { secret: 4, name: 'n' } } },
+      ['maxTokens/token', 'maxTokens/key', 'maxTokens/deep/secret', 'maxTokens/deep/name'],
+    ],
+    [
+      { token: 5000, sessionTokens: 5000, accessToken: 1, tokens: 5, limitToken: 7 },
+      ['token', 'sessionTokens', 'accessToken', 'tokens', 'limitToken'],
+    ],
+    [{ apiKey: { maxTokens: 5 }, headers: { maxTokens: '5' } }, ['apiKey/maxTokens', 'headers/maxTokens']],
     [null, []],
     ['text', []],
   ])('secretPaths of %j', (value, expected) => {

@@ -1,4 +1,4 @@
-import { isSensitiveName, REDACTED } from '../credentials.ts';
+import { isSensitiveName, isTokenCount, isTokenCountName, REDACTED } from '../credentials.ts';
 import type { Path, Range } from '../diagnostic.ts';
 import { nearest } from '../suggest.ts';
 import type { YamlSource } from '../yaml/source.ts';
@@ -21,20 +21,24 @@ import {
  */
 export function secretPaths(schema: Schema, value: unknown): Path[] {
   const found: Path[] = [];
-  collect([schema], false, value, [], found);
+  collect([schema], undefined, value, [], found);
   return found;
 }
 
+/** What of a value is secret: everything, or all but numbers of tokens, below an unknown key such as `maxTokens`. */
+type Secret = 'all' | 'no count' | undefined;
+
 function collect(
   schemas: readonly Schema[],
-  secret: boolean,
+  secret: Secret,
   value: unknown,
   path: Path,
   found: Path[],
 ): void {
-  const marked = secret || schemas.some((schema) => isMarked(schema, value));
+  const marked: Secret = schemas.some((schema) => isMarked(schema, value)) ? 'all' : secret;
   if (value === null || typeof value !== 'object') {
-    if (marked && (typeof value === 'string' || typeof value === 'number')) found.push(path);
+    if (typeof value !== 'string' && typeof value !== 'number') return;
+    if (marked === 'all' || (marked === 'no count' && !isTokenCount(value))) found.push(path);
     return;
   }
   const entries: [string | number, unknown][] = Array.isArray(value)
@@ -43,9 +47,24 @@ function collect(
   const objects = Array.isArray(value) ? [] : objectSchemas(schemas);
   for (const [key, child] of entries) {
     const inside = schemas.flatMap((schema) => childSchemas(schema, key));
-    const suspect = inside.length === 0 && (isSuspect(objects, String(key)) || schemas.some(layersMarked));
-    collect(inside, marked || suspect, child, [...path, key], found);
+    const of =
+      inside.length === 0 && marked !== 'all' ? suspicionOf(schemas, objects, String(key), marked) : marked;
+    collect(inside, of, child, [...path, key], found);
   }
+}
+
+/** What of the value of an unknown key is secret. */
+function suspicionOf(
+  schemas: readonly Schema[],
+  objects: readonly Schema[],
+  key: string,
+  marked: Secret,
+): Secret {
+  if (schemas.some(layersMarked)) return 'all';
+  // Below an unknown key there are no schemas.
+  const isSuspicious = marked === 'no count' ? SECRET_NAME.test(key) : isSuspect(objects, key);
+  if (!isSuspicious) return marked;
+  return isTokenCountName(key) ? 'no count' : 'all';
 }
 
 /**

@@ -14,7 +14,14 @@ import type { YamlSource } from '../../../core/yaml/source.ts';
 import { adviseOnKey, type Base, mappingAdvice, namesAdvice, schemasIn } from './advice.ts';
 import type { Remedy } from './fix.ts';
 import { judgeUnion, rivalOf, unionBranches } from './union.ts';
-import { type CheckMessage, describeFormat, describeSize, numberHelp, wrongForm } from './value-messages.ts';
+import {
+  type CheckMessage,
+  describeFormat,
+  describeSize,
+  numberHelp,
+  rangeHelp,
+  wrongForm,
+} from './value-messages.ts';
 
 type Issue = z.core.$ZodIssue;
 
@@ -83,7 +90,10 @@ export class IssueTranslator {
       case 'invalid_format':
         return [checkFinding(path, issue, describeFormat(issue))];
       case 'too_big':
-      case 'too_small':
+      case 'too_small': {
+        const help = typeof value === 'number' ? rangeHelp(schemasIn(base, path)) : undefined;
+        return [checkFinding(path, issue, { ...describeSize(issue), ...(help !== undefined && { help }) })];
+      }
       case 'not_multiple_of':
         return [checkFinding(path, issue, describeSize(issue))];
       case 'invalid_element':

@@ -7,6 +7,7 @@ import { alternatives, definition, layerMeta, type Schema } from '../../../core/
 export interface CheckMessage {
   readonly message: string;
   readonly label?: string;
+  readonly help?: string;
   readonly notes?: readonly string[];
 }
 
@@ -133,9 +134,33 @@ function formOf(issue: z.core.$ZodIssue): string | undefined {
   return /^expected (.*)$/s.exec(issue.message)?.[1];
 }
 
+/** A number that is written for people: `5k`, `1.5M`, `10,000`, `10_000`. */
+function amountIn(text: string): number | undefined {
+  if (/^\d{1,3}(?:[,_']\d{3}){1,4}$/.test(text)) return Number(text.replaceAll(/\D/g, ''));
+  const [, digits, unit = ''] = /^(\d{1,6}(?:\.\d{1,3})?)\s?([km])$/i.exec(text) ?? [];
+  return digits === undefined ? undefined : Math.round(Number(digits) * (/k/i.test(unit) ? 1e3 : 1e6));
+}
+
+/** Help for a number that is too large or too small: what the schemas accept. */
+export function rangeHelp(schemas: readonly Schema[]): string | undefined {
+  const bounds = schemas
+    .flatMap((schema) => alternatives(schema))
+    .flatMap((schema) => definition(schema).checks ?? [])
+    .flatMap(({ _zod: { def } }) => boundWords(membersOf(def)));
+  return bounds.length === 0 ? undefined : `write a number that is ${joinWords(bounds, 'and')}`;
+}
+
+function boundWords({ check, value, inclusive }: Readonly<Record<string, unknown>>): string[] {
+  if (typeof value !== 'number') return [];
+  if (check === 'greater_than') return [`${inclusive === true ? 'at least' : 'more than'} ${value}`];
+  return check === 'less_than' ? [`${inclusive === true ? 'at most' : 'less than'} ${value}`] : [];
+}
+
 /** Help for a text where a number is expected. It does not repeat the text. */
 export function numberHelp(key: string, text: string, isFromEnvironment: boolean): string {
   if (isFromEnvironment) return 'the variable must have a number as its value';
+  const amount = amountIn(text);
+  if (amount !== undefined) return `write \`${amount}\``;
   if (key !== 'port') return 'write a number, without quotes';
   const hasAddress = /[.:]\S*\d$/.test(text);
   return `write a number, such as \`port: 3000\`${hasAddress ? ', and the address as `address`' : ''}`;
