@@ -8,6 +8,7 @@ import { gateway } from '../kit/gateway.ts';
 import { type Json, openSession } from '../kit/mcp.ts';
 import { type McpUpstream, mcpUpstream, reply } from '../kit/mcp-upstream.ts';
 import { refusingPort } from '../kit/upstream.ts';
+import { protectedServer, signInConfig } from '../kit/user-sign-in.ts';
 
 const { path: folder, remove } = await temporaryFolder();
 afterAll(remove);
@@ -200,6 +201,39 @@ describe('check --tools', () => {
     expect([code, stderr]).toEqual([
       2,
       expect.stringContaining('--tools and --offline are mutually exclusive'),
+    ]);
+  });
+
+  test('check --tools says that users sign in at a server, and that is no failure', async () => {
+    await using server = await protectedServer('https://id.example.com');
+    await using open = await listing([{ name: 'echo' }]);
+    const config = (servers: Record<string, { url: string }>) =>
+      JSON.stringify(
+        signInConfig(3000, servers, { config: { database: { url: `sqlite://${folder}/check.db` } } }).config,
+      );
+    const { code, checks } = await check(
+      config({ github: server, open }),
+      '--tools',
+      '--only',
+      'tools,targets',
+    );
+    const of = (group: string) => checks.filter((each) => each.group === group);
+    expect(code).toBe(0);
+    expect(of('targets').map(({ status, message }) => [status, message])).toEqual([
+      ['ok', expect.stringMatching(/^github .* accepts connections; users sign in there$/)],
+      ['ok', expect.stringMatching(/^open .* accepts connections; users sign in there$/)],
+    ]);
+    expect(of('tools').slice(0, 3)).toMatchObject([
+      { status: 'skip', message: expect.stringMatching(/^github .*users sign in.*no token of a user/) },
+      // It lists its tools for everybody.
+      { status: 'ok', figures: { tools: 1 } },
+      { status: 'ok', message: expect.stringContaining(', without github') },
+    ]);
+    const down = { url: `http://127.0.0.1:${await refusingPort()}/mcp` };
+    const failed = await check(config({ github: down }), '--tools');
+    expect([failed.code, failed.checks[0]]).toEqual([
+      1,
+      expect.objectContaining({ status: 'fail', fix: expect.stringContaining('start the server') }),
     ]);
   });
 });

@@ -96,7 +96,7 @@ interface Settings {
 /** The configuration of a gateway at a port, with the route `/mcp` to targets, and the page. `policies` are those of both. */
 export function signInConfig(
   port: number,
-  servers: Readonly<Record<string, McpUpstream>>,
+  servers: Readonly<Record<string, Pick<McpUpstream, 'url'>>>,
   settings: Settings = {},
 ): { readonly page: string; readonly config: object } {
   const { oauth = {}, policies = PASSWORDS, signIn = {}, config = {}, mcp = {} } = settings;

@@ -37,7 +37,7 @@ const CONNECT_TIMEOUT = 3_000;
 
 /** Checks that a server accepts connections. Nothing is sent. */
 function checkAddress(
-  { name, host, destination }: AddressProbe,
+  { name, host, signsIn, destination }: AddressProbe,
   { options }: CheckContext,
 ): CheckResult | Promise<CheckResult> {
   if (options.offline) return skip(`${name}   ${host} not tried (--offline)`);
@@ -47,7 +47,7 @@ function checkAddress(
   return new Promise((resolve) => {
     const socket = connect(target, () => {
       socket.destroy();
-      resolve(ok(`${name}   ${shown} accepts connections`));
+      resolve(ok(`${name}   ${shown} accepts connections${signsIn ? '; users sign in there' : ''}`));
     });
     const failed = (why: string): void => {
       socket.destroy();

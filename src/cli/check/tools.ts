@@ -1,7 +1,7 @@
 import { pathText } from '../../core/diagnostic.ts';
 import type { AddressProbe, CommandProbe, MeasuredTool } from '../../server/kernel/probe.ts';
 import { tokensOf } from '../../server/kernel/token-estimate.ts';
-import { detailOf } from '../../server/mcp/connection/target-failure.ts';
+import { detailOf, UpstreamStatusError } from '../../server/mcp/connection/target-failure.ts';
 import {
   type Check,
   type CheckContext,
@@ -61,6 +61,9 @@ type TargetProbe = CommandProbe | AddressProbe;
 /** Tools of a target, or why they could not be listed. */
 type Found = readonly MeasuredTool[] | Error;
 
+/** The server shows its tools only to users who have signed in. */
+class UsersSignIn extends Error {}
+
 interface Listed {
   readonly backend: string;
   readonly probe: TargetProbe;
@@ -86,12 +89,18 @@ function listOf(probe: TargetProbe, { loaded, env, folder }: CheckContext, turns
     try {
       return await probe.measureTools(at.context);
     } catch (error) {
+      const isRefused = error instanceof UpstreamStatusError && [401, 403].includes(error.status);
+      if (isRefused && probe.kind === 'address' && probe.signsIn)
+        return new UsersSignIn(
+          'not listed: users sign in at this server, and there is no token of a user here',
+        );
       return new Error(detailOf(error));
     }
   });
 }
 
 function targetResult({ kind, name }: TargetProbe, found: Found): CheckResult {
+  if (found instanceof UsersSignIn) return skip(`${name}   ${found.message}`);
   if (found instanceof Error)
     return fail(
       `${name}   ${found.message}`,

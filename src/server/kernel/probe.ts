@@ -71,6 +71,8 @@ export interface AddressProbe extends TargetProbe {
   readonly kind: 'address';
   readonly name: string;
   readonly host: string;
+  /** Whether users sign in at the server, so that it may answer nothing to a check, which has no user. */
+  readonly signsIn: boolean;
   /** Undefined if it is not a URL. */
   readonly destination:
     | {

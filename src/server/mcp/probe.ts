@@ -28,7 +28,7 @@ type TargetConfig = McpBackendConfig['targets'][number];
 /** Probes of the commands and servers of a backend. */
 export function probeTargets(config: McpBackendConfig): Probe[] {
   return config.targets.flatMap((target): Probe[] => {
-    const { name, stdio: command, mcp, sse, openapi } = target;
+    const { stdio: command, mcp, sse, openapi } = target;
     const both: TargetProbe = {
       pins: (context) => pinsOf(config, target, context),
       isSearched: config.toolSearch !== undefined,
@@ -36,7 +36,7 @@ export function probeTargets(config: McpBackendConfig): Probe[] {
     };
     if (command !== undefined) return [{ ...commandProbe(target, command, hasPrefixes(config)), ...both }];
     const endpoint = mcp ?? sse ?? openapi;
-    return endpoint === undefined ? [] : [{ ...addressProbe(name, endpoint), ...both }];
+    return endpoint === undefined ? [] : [{ ...addressProbe(target, endpoint), ...both }];
   });
 }
 
@@ -122,8 +122,12 @@ function commandProbe(
   };
 }
 
-function addressProbe(name: string, endpoint: EndpointConfig): Omit<AddressProbe, keyof TargetProbe> {
-  return { kind: 'address', name, host: endpoint.host, destination: destinationOf(endpoint) };
+function addressProbe(
+  { name, policies }: TargetConfig,
+  endpoint: EndpointConfig,
+): Omit<AddressProbe, keyof TargetProbe> {
+  const signsIn = policies?.backendAuth?.oauth !== undefined;
+  return { kind: 'address', name, host: endpoint.host, signsIn, destination: destinationOf(endpoint) };
 }
 
 function destinationOf(endpoint: EndpointConfig): AddressProbe['destination'] {
