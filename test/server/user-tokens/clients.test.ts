@@ -5,6 +5,7 @@ import { type Json, type McpReply, type McpSession, openSession } from '../../ki
 import { mcpUpstream } from '../../kit/mcp-upstream.ts';
 import { modern, modernCall } from '../../kit/modern.ts';
 import { startOidcProvider } from '../../kit/oidc-provider.ts';
+import { recorded } from '../../kit/trace.ts';
 import {
   actors,
   basic,
@@ -199,9 +200,24 @@ describe('clients with sessions', () => {
     ]);
   });
 
-  test('with toolSearch, the tool that leads to the link is listed', async () => {
-    await using at = await scene(['github', 'slack'], { mcp: { toolSearch: {} } });
+  test('with toolSearch, the tool that leads to the link is listed, and a search says who has to sign in', async () => {
+    await using at = await scene(['github', 'slack'], { mcp: { toolSearch: {} }, admin: true });
     const session = await at.gate.session(basic('ann'));
+    const search = () => session.request('tools/call', { name: 'search_tools', arguments: { query: 'say' } });
+    // Both share one list. Traces have no link.
+    const traces: string[] = [];
+    const found: McpReply[] = [];
+    for (const event of await recorded(at.gate, async () =>
+      found.push(...(await Promise.all([search(), search()]))),
+    ))
+      traces.push(JSON.stringify(event));
+    for (const { text } of found) {
+      expect(text).toContain('Tools of \\"github\\" are missing, because the user has not signed in there.');
+      expect(text).not.toContain('did not answer');
+      expect(linkIn({ text: text.slice(text.indexOf('slack')) }).url).toContain('link_token=');
+      for (const [token = ''] of text.matchAll(/(?<=link_token=)[\w-]+/g))
+        expect([token.length, traces.join('').includes(token)]).toEqual([32, false]);
+    }
     expect(names(await session.request('tools/list'))).toContain('github_gateway_sign_in');
     await at.signIn(await call(session, 'github_gateway_sign_in'));
     expect(names(await session.request('tools/list'))).not.toContain('github_gateway_sign_in');

@@ -206,7 +206,7 @@ function recordingReplayed(
 async function runList(call: ClientCall, list: ListMethod): Promise<void> {
   const { message, session } = call;
   const listing = await listAll(call, message.method, list);
-  const failing = listing.unavailable.filter(({ name }) => !listing.signIns.includes(name));
+  const failing = listing.unavailable;
   const hasNone = listing.listed.length + listing.signIns.length === 0;
   if (hasNone || (session.options.failClosed && failing.length > 0)) {
     const reasons = failing.map(({ name, error }) => `target "${name}": ${error}`).join('; ');
@@ -222,7 +222,7 @@ async function runList(call: ClientCall, list: ListMethod): Promise<void> {
   const items = session.options.prefixed
     ? prefixedItems(call, list, listing)
     : unambiguousItems(call, list, listing);
-  const { tools, unavailable } = withSignIns(call, listing.signIns, listing.unavailable);
+  const { tools, unavailable } = withSignIns(call, listing.signIns, failing);
   const shown = list.kind === 'tool' ? withReadTool(call, [...items, ...tools]) : items;
   await endList(call, listResult(call, list.member, shown, unavailable));
 }

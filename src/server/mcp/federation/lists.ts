@@ -1,7 +1,6 @@
 import { errorType, messageOf } from '../../../core/errors.ts';
 import { membersOf } from '../../../core/foreign.ts';
 import { type Edit, edit, elements, stringAt, valueAt, withText } from '../../kernel/json/json-text.ts';
-import type { RequestObserver } from '../../kernel/observer.ts';
 import { withTraceparent } from '../../kernel/request/header-changes.ts';
 import { callSpan, traced } from '../connection/call-trace.ts';
 import type { ClientHeaders } from '../connection/client-headers.ts';
@@ -20,7 +19,7 @@ import type { ListSource } from '../tool-pinning/tool-pins.ts';
 import type { ClientCall } from './call.ts';
 import { listResult, type Unavailable } from './list-result.ts';
 import { recordListed } from './listed-names.ts';
-import { listedReason } from './sign-in.ts';
+import { type TargetSignIn, withSignIns } from './sign-in.ts';
 
 /** An item of a list as JSON text. `name` is the one in the text, `own` the target's, which `targets[].tools` can change. */
 interface ListedItem {
@@ -39,8 +38,8 @@ export interface TargetItems {
 export interface Listing {
   readonly listed: readonly TargetItems[];
   readonly unavailable: readonly Unavailable[];
-  /** Targets that are unavailable until the user has signed in. */
-  readonly signIns: readonly string[];
+  /** Targets that are missing until the user has signed in. */
+  readonly signIns: readonly TargetSignIn[];
 }
 
 /**
@@ -72,18 +71,17 @@ export async function listAll(
       const items = result?.status === 'fulfilled' ? result.value : undefined;
       nameIndex.record(connection, method, items, changes[index] ?? 0);
     }
-  return listingOf(connections, results, call.observer);
+  return listingOf(connections, results);
 }
 
-/** Splits the results of these targets into lists and failures. */
+/** Splits the results of these targets into lists, failures, and sign-ins that are missing. */
 function listingOf(
   connections: readonly Connection[],
   results: readonly PromiseSettledResult<TargetItems['items']>[],
-  observer: RequestObserver | undefined,
 ): Listing {
   const listed: TargetItems[] = [];
   const unavailable: Unavailable[] = [];
-  const signIns: string[] = [];
+  const signIns: TargetSignIn[] = [];
   for (const [index, connection] of connections.entries()) {
     const result = results[index];
     if (result === undefined) continue;
@@ -93,11 +91,8 @@ function listingOf(
       continue;
     }
     const link = signInOf(result.reason);
-    if (link !== undefined) signIns.push(name);
-    unavailable.push({
-      name,
-      error: link === undefined ? messageOf(result.reason) : listedReason(link, observer),
-    });
+    if (link === undefined) unavailable.push({ name, error: messageOf(result.reason) });
+    else signIns.push({ name, link });
   }
   return { listed, unavailable, signIns };
 }
@@ -318,7 +313,7 @@ export async function listTasks(call: ClientCall): Promise<void> {
       return observer === undefined ? own : traced(observer, connection.target, own);
     }),
   );
-  const { listed, unavailable }: Listing = listingOf(able, results, observer);
+  const { listed, ...others }: Listing = listingOf(able, results);
   if (listed.length === 0) throw new RpcError(RPC.internalError, 'no target answered');
   const items = listed.flatMap(({ connection: { target }, items: tasks }) =>
     tasks
@@ -329,6 +324,7 @@ export async function listTasks(call: ClientCall): Promise<void> {
         return span === undefined ? text : edit(text, [{ ...span, text: id }]);
       }),
   );
+  const { unavailable } = withSignIns(call, others.signIns, others.unavailable);
   stream.end(listResult(call, SHAPE.member, items, unavailable));
 }
 

@@ -27,6 +27,12 @@ interface SignInCall {
   readonly observer: RequestObserver | undefined;
 }
 
+/** A target at which the user of a session has to sign in. */
+export interface TargetSignIn {
+  readonly name: string;
+  readonly link: SignInLink;
+}
+
 /** MCP 2025-11-25, "Elicitation", "URL Elicitation Required Error". */
 const URL_ELICITATION_REQUIRED = -32042;
 /** First revision with links in elicitations. Revisions are dates, so they compare as strings. */
@@ -60,21 +66,32 @@ const mayUse = ({ access }: Pick<SignInCall, 'access'>, target: string): boolean
 
 /** What a list of tools shows of targets at which the user has to sign in, if rules and bundle leave something of them. */
 export function withSignIns(
-  call: Pick<SignInCall, 'session' | 'access'>,
-  signIns: readonly string[],
+  call: Pick<SignInCall, 'session' | 'access' | 'observer'>,
+  signIns: readonly TargetSignIn[],
   unavailable: readonly Unavailable[],
 ): { readonly tools: readonly string[]; readonly unavailable: readonly Unavailable[] } {
-  const shown = signIns.filter((target) => mayUse(call, target));
+  const shown = signIns.filter(({ name }) => mayUse(call, name));
+  const reasons = shown.map(({ name, link }) => {
+    hide(link, call.observer);
+    return { name, error: `the user has to sign in: ${instruction(link)}` };
+  });
   return {
-    tools: shown.map((target) => signInTool(call, target)),
-    unavailable: unavailable.filter(({ name }) => !signIns.includes(name) || shown.includes(name)),
+    tools: shown.map(({ name }) => signInTool(call, name)),
+    unavailable: [...unavailable, ...reasons],
   };
 }
 
-/** Why a target is missing from a list, with the link. */
-export function listedReason(link: SignInLink, observer: RequestObserver | undefined): string {
-  hide(link, observer);
-  return `the user has to sign in: ${instruction(link)}`;
+/** What a search for tools says of targets at which the user has to sign in, with the links. */
+export function searchedSignIns(
+  call: Pick<SignInCall, 'access' | 'observer'>,
+  signIns: readonly TargetSignIn[],
+): string[] {
+  return signIns
+    .filter(({ name }) => mayUse(call, name))
+    .map(({ name, link }) => {
+      hide(link, call.observer);
+      return `Tools of "${name}" are missing, because the user has not signed in there. If they may be needed: ${instruction(link)}`;
+    });
 }
 
 /** Traces do not show it. */
@@ -92,8 +109,7 @@ export function answerSignIn(call: SignInCall, target: string, link: SignInLink,
   const { method, id = 'null' } = message;
   const list = LIST_METHODS[method];
   if (list !== undefined) {
-    const all = [{ name: target, error: listedReason(link, call.observer) }];
-    const { tools, unavailable } = withSignIns(call, [target], all);
+    const { tools, unavailable } = withSignIns(call, [{ name: target, link }], []);
     stream.end(listResult(call, list.member, list.kind === 'tool' ? tools : [], unavailable));
     return;
   }

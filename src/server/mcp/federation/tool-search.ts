@@ -22,7 +22,7 @@ import { listResult } from './list-result.ts';
 import { inBundle, type Listing, listAll, renamedItem, type TargetItems } from './lists.ts';
 import { answerTool } from './own-tool.ts';
 import { withReadTool } from './read-result.ts';
-import { withSignIns } from './sign-in.ts';
+import { searchedSignIns, withSignIns } from './sign-in.ts';
 
 const LIST = 'tools/list';
 const CALL = 'tools/call';
@@ -87,7 +87,7 @@ async function find(call: ClientCall, search: ToolSearch): Promise<void> {
     answerTool(call, SEARCH_TOOL, [error.message], true);
     return;
   }
-  const { tools, key, unavailable } = await catalogOf(call);
+  const { tools, key, unavailable, signIns } = await catalogOf(call);
   const index = await search.indexOf(key, tools);
   const found: FoundTool[] = [];
   for (const position of index.search(read.query)) {
@@ -106,6 +106,7 @@ async function find(call: ClientCall, search: ToolSearch): Promise<void> {
     const reasons = unavailable.map(({ name, error }) => `"${name}" (${error})`).join(', ');
     texts.push(`Tools of these servers are missing, because they did not answer: ${reasons}`);
   }
+  texts.push(...searchedSignIns(call, signIns));
   answerTool(call, SEARCH_TOOL, texts, false);
 }
 
@@ -179,9 +180,8 @@ async function listCatalog(call: ClientCall): Promise<Catalog> {
   const { session } = call;
   const listedAt = performance.now();
   const { listed, unavailable, signIns } = await listAll(call, LIST, TOOL_LIST);
-  const failing = unavailable.filter(({ name }) => !signIns.includes(name));
-  if (session.options.failClosed && failing.length > 0) {
-    const reasons = failing.map(({ name, error }) => `target "${name}": ${error}`).join('; ');
+  if (session.options.failClosed && unavailable.length > 0) {
+    const reasons = unavailable.map(({ name, error }) => `target "${name}": ${error}`).join('; ');
     throw new RpcError(RPC.internalError, `no target answered: ${reasons}`);
   }
   for (const { connection, items } of listed)
