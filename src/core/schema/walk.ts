@@ -116,6 +116,8 @@ interface SchemaMeta {
   readonly examples?: readonly unknown[];
   /** For a mapping: keys that users look for in it, and what to write instead. */
   readonly elsewhere?: Readonly<Record<string, string>>;
+  /** For a mapping: `{}` turns something on, so it is not clear what a key without a value means. */
+  readonly isSwitch?: boolean;
   /** For a mapping: names that other programs use for its keys. */
   readonly foreignNames?: Readonly<Record<string, string>>;
 }
@@ -132,6 +134,9 @@ export function layerMeta(schema: Schema): readonly SchemaMeta[] {
   alternatives(schema, layers);
   return layers.map(metaOf);
 }
+
+/** Whether `{}` turns something on. */
+export const isSwitch = (schema: Schema): boolean => layerMeta(schema).some((meta) => meta.isSwitch === true);
 
 /** The plain value at `path`, or undefined. */
 export function valueAt(root: unknown, path: Path): unknown {

@@ -5,6 +5,7 @@ import {
   childSchemas,
   definition,
   isOptional,
+  isSwitch,
   type Schema,
   valueAt,
 } from '../../../core/schema/walk.ts';
@@ -111,7 +112,7 @@ interface WithoutEmpty {
 
 /**
  * Removes keys without a value (`policies:`) where the schema has an optional mapping: a user who empties a section, or
- * comments out its lines, means that there is none. A missing text, number or list is kept, because it is a mistake,
+ * comments out its lines, means that there is none. A missing switch, text, number or list is kept, because it is a mistake,
  * for example an empty variable.
  */
 export function withoutEmptyMappings(schema: Schema, value: unknown): WithoutEmpty {
@@ -141,6 +142,7 @@ function childrenOf(schemas: readonly Schema[], segment: string | number): Schem
 function isOptionalMapping(schema: Schema): boolean {
   return (
     isOptional(schema) &&
+    !isSwitch(schema) &&
     alternatives(schema).every((each) => ['object', 'record'].includes(definition(each).type))
   );
 }

@@ -8,7 +8,7 @@ import {
   joinWords,
 } from '../../../core/schema/describe-types.ts';
 import { isSecretAt } from '../../../core/schema/secrets.ts';
-import { fittingObjects, keysOf, type Schema, valueAt } from '../../../core/schema/walk.ts';
+import { fittingObjects, isSwitch, keysOf, type Schema, valueAt } from '../../../core/schema/walk.ts';
 import { nearest } from '../../../core/suggest.ts';
 import type { YamlSource } from '../../../core/yaml/source.ts';
 import { adviseOnKey, type Base, mappingAdvice, namesAdvice, schemasIn } from './advice.ts';
@@ -157,6 +157,11 @@ export class IssueTranslator {
         help: '`agctl init` creates a configuration',
       };
     }
+    if (value === null && schemas.some(isSwitch))
+      return {
+        ...{ code: 'AGW0102', path, at: 'value', message: `expected ${expected}, found nothing` },
+        help: `write \`${path.at(-1)}: {}\` to turn it on, or delete the key`,
+      };
     const form = wrongForm(expected, value, schemas, String(path.at(-1)));
     const help = form === undefined ? this.#typeHelp(path, expected, value) : { help: form.help };
     const isMappingWanted = help.help === undefined && expected === 'a mapping';

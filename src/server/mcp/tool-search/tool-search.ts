@@ -19,6 +19,7 @@ export const toolSearchSchema = z
       .default(5)
       .describe('Tools that a search finds unless it asks for another number.'),
   })
+  .meta({ isSwitch: true })
   .describe(
     'Replaces the list of tools by `search_tools`, which finds tools by words, and `call_tool`, which calls one of them: for more tools than fit into the context of a model. Rules, guardrails, pins and limits apply as to direct calls, which stay possible.',
   );
