@@ -13,7 +13,7 @@ import {
 } from '../expressions/rules.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import type { TracedExpression } from '../kernel/expression.ts';
+import type { TracedExpression, VariableResolver } from '../kernel/expression.ts';
 import { type CompiledPolicy, definePolicy } from '../kernel/policy.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
 import { warnAboutPrefixedNames } from './names/names-in-rules.ts';
@@ -114,14 +114,22 @@ class ItemRules implements ItemAccess {
 
   allows(kind: string, target: string, name: string, args?: unknown): boolean {
     const ctx = this.#ctx;
-    const member = kind === 'template' ? 'resource' : kind;
     const item = args === undefined ? { name, target } : { name, target, arguments: args };
-    const decision = this.#decide(
-      resolverFor(ctx, { mcp: { methodName: mcpFields.get(ctx)?.method ?? null, [member]: item } }),
-    );
+    const decision = this.#decide(this.#lookup(kind === 'template' ? 'resource' : kind, item));
     ctx.observer?.authorization('mcpAuthorization', decision, { kind, target, name });
     if (decision.allowed && args !== undefined) this.#rejectCaseVariants(args);
     return decision.allowed;
+  }
+
+  lists(target: string, tool: string): boolean {
+    const lookup = this.#lookup('tool', { name: tool, target });
+    delete lookup.observed;
+    return this.#decide(lookup).allowed;
+  }
+
+  #lookup(member: string, item: object): VariableResolver {
+    const methodName = mcpFields.get(this.#ctx)?.method ?? null;
+    return resolverFor(this.#ctx, { mcp: { methodName, [member]: item } });
   }
 
   mayUse(target: string): boolean {

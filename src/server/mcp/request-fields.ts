@@ -36,6 +36,8 @@ export interface ItemAccess {
    * read in another way than the rules.
    */
   allows(kind: string, target: string, name: string, args?: unknown): boolean;
+  /** Whether lists for this caller have a tool. Traces do not show it. */
+  lists(target: string, tool: string): boolean;
   /** Whether there may be an item of that target that the caller may use, whatever the target lists. */
   mayUse(target: string): boolean;
 }

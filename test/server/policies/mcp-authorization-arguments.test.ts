@@ -72,6 +72,8 @@ describe('arguments that are no object', () => {
   });
 });
 
+const DENIED = { code: -32602, message: 'the rules do not allow these arguments of say' };
+
 describe('members of arguments with another type than a rule expects', () => {
   const UNKNOWN = { code: -32602, message: 'Unknown tool: say' };
   const NO_NESTED = {
@@ -87,7 +89,8 @@ describe('members of arguments with another type than a rule expects', () => {
       [NO_NESTED, ONLY_DATA, BY_DEFAULT, BY_OPTIONAL].map((rule) => [value, rule] as const),
     ),
   )('a rule on a member of %s fails, so the call is rejected: %j', async (value, rule) => {
-    expect(await called([rule], `{"at":${value}}`)).toMatchObject(UNKNOWN);
+    // Only this one lets lists have the tool.
+    expect(await called([rule], `{"at":${value}}`)).toMatchObject(rule === BY_DEFAULT ? DENIED : UNKNOWN);
   });
 
   test.each([NO_NESTED, ONLY_DATA])('has() of a member of null is an evaluation error: %j', async (rule) => {
@@ -100,6 +103,25 @@ describe('members of arguments with another type than a rule expects', () => {
       expect(await called([rule], '{"at":{}}')).toBeUndefined();
     },
   );
+});
+
+describe('arguments that rules do not allow', () => {
+  test.each([
+    [{ deny: 'has(mcp.tool.arguments) && mcp.tool.arguments.path.startsWith("/etc")' }],
+    ['!has(mcp.tool.arguments) || mcp.tool.arguments.path.startsWith("/data")'],
+    [{ require: '!has(mcp.tool.arguments) || mcp.tool.arguments.path.startsWith("/data")' }],
+  ])('a call of a tool that the caller sees says that its arguments are not allowed: %j', async (rule) => {
+    expect(await called([rule], '{"path":"/etc/passwd"}')).toEqual(DENIED);
+    expect(await called([rule], '{"path":"/data"}')).toBeUndefined();
+  });
+
+  test.each([
+    [{ deny: 'mcp.tool.name == "say"' }],
+    ['has(mcp.tool.arguments) && mcp.tool.arguments.path.startsWith("/data")'],
+  ])('a call of a tool that the caller does not see says that it is unknown: %j', async (rule) => {
+    const unknown = { code: -32602, message: 'Unknown tool: say' };
+    expect(await called([rule], '{"path":"/etc/passwd"}')).toEqual(unknown);
+  });
 });
 
 describe('arguments that differ only in case from those that rules read', () => {

@@ -146,6 +146,10 @@ class BundleAccess implements ItemAccess {
     return this.#rules?.allows(kind, target, name, args) ?? true;
   }
 
+  lists(target: string, tool: string): boolean {
+    return this.#bundle.has('tool', target, tool) && (this.#rules?.lists(target, tool) ?? true);
+  }
+
   mayUse(target: string): boolean {
     return this.#bundle.mayUse(target) && (this.#rules?.mayUse(target) ?? true);
   }

@@ -11,12 +11,13 @@ import type { Connection, Ready } from '../connection/connection.ts';
 import type { CallHandler, JsonRpcConnection } from '../connection/json-rpc-connection.ts';
 import type { Target } from '../connection/target.ts';
 import { publicProblem, signInOf, TargetFailure, UpstreamStatusError } from '../connection/target-failure.ts';
-import { LIST_METHODS } from '../names/names.ts';
+import { LIST_METHODS, UnknownItemError } from '../names/names.ts';
 import type { RpcMessage } from '../protocol/message.ts';
 import { errorMessage, RPC, RpcError } from '../protocol/protocol.ts';
 import type { ItemAccess, McpFields, MessageGuards, ShownBundle } from '../request-fields.ts';
 import type { Session } from '../session/session.ts';
 import { UpstreamSessionLost } from '../targets/http/session-loss.ts';
+import { SEARCH_TOOL } from '../tool-search/meta-tools.ts';
 import { limitedResult } from './limited-result.ts';
 import { answerSignIn } from './sign-in.ts';
 
@@ -248,9 +249,15 @@ class ForwardedCall implements CallHandler {
 /** Answers a call that has failed inside the gateway, or with an error of the protocol. */
 export function answerFailure(call: ClientCall, error: unknown): void {
   const isOfProtocol = error instanceof RpcError;
-  answerError(call, isOfProtocol ? error : new RpcError(RPC.internalError, 'internal error'));
+  answerError(call, isOfProtocol ? hinting(call, error) : new RpcError(RPC.internalError, 'internal error'));
   if (!isOfProtocol) call.session.options.log.internalError('mcp', error, { method: call.message.method });
 }
+
+/** The error of a call, with what a model can do that has called an unknown tool through `call_tool`. */
+const hinting = ({ isReplaced }: ClientCall, error: RpcError): RpcError =>
+  isReplaced === true && error instanceof UnknownItemError
+    ? new RpcError(error.code, `${error.message}. Use ${SEARCH_TOOL} to find tools.`)
+    : error;
 
 /** Whether guardrails check the response to a call. */
 const isChecked = ({ guards, message }: ClientCall): boolean =>

@@ -382,10 +382,12 @@ function checkAccess(
   target: string,
   name = item.name,
 ): void {
-  // The same error as for an unknown name, so that the caller does not learn that the item exists.
   const args = message.method === 'tools/call' ? (message.params['arguments'] ?? {}) : undefined;
-  if (access !== undefined && !access.allows(item.kind, target, name, args))
-    throw unknownItem(item.kind, item.name);
+  if (access === undefined || access.allows(item.kind, target, name, args)) return;
+  if (args !== undefined && access.lists(target, name))
+    throw new RpcError(RPC.invalidParams, `the rules do not allow these arguments of ${item.name}`);
+  // The same error as for an unknown name, so that the caller does not learn that the item exists.
+  throw unknownItem(item.kind, item.name);
 }
 
 function recordName(log: McpFields, kind: ItemKind, name: string): void {

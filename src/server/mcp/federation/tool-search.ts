@@ -130,10 +130,11 @@ async function guarded(
   return elementsOf(membersOf(membersOf(parseJson(checked?.text ?? text))['result'])['tools']);
 }
 
-/** What a model needs for a call: the rest of a definition is for clients. */
+/** What a call needs: annotations say whether to ask the user first. The version of JSON Schema only costs tokens. */
 function brief(tool: unknown): object {
-  const { name, title, description, inputSchema } = membersOf(tool);
-  return { name, title, description, inputSchema };
+  const { name, title, description, annotations, inputSchema } = membersOf(tool);
+  const { $schema: _, ...schema } = membersOf(inputSchema);
+  return { name, title, description, annotations, inputSchema: schema };
 }
 
 /** A tool of a target: `name` and `text` are the client's. */

@@ -114,9 +114,15 @@ function checkArguments(params: Readonly<Record<string, unknown>>): void {
     throw new RpcError(RPC.invalidParams, 'expected params.arguments to be an object');
 }
 
-/** The error for an item that does not exist, or that the caller must not know of. `name` is the client's. */
-export function unknownItem(kind: ItemKind, name: string): RpcError {
-  return new RpcError(RPC.invalidParams, `Unknown ${kind === 'template' ? 'resource' : kind}: ${name}`);
+/** An item does not exist, or the caller must not know of it. */
+export class UnknownItemError extends RpcError {}
+
+/** `name` is the client's. */
+export function unknownItem(kind: ItemKind, name: string): UnknownItemError {
+  return new UnknownItemError(
+    RPC.invalidParams,
+    `Unknown ${kind === 'template' ? 'resource' : kind}: ${name}`,
+  );
 }
 
 /** Kind of the item and path of its name in the parameters. `completion/complete` names a prompt or a template in `ref`. */

@@ -235,7 +235,9 @@ describe('mcpGuardrails with patterns', () => {
     expect((await own.call('echo', { message: 'ann@example.com' })).result.content[0].text).toBe(
       '<EMAIL_ADDRESS>',
     );
-    expect((await own.call('echo', { message: 'secret-1' })).error.message).toBe('Unknown tool: echo');
+    expect((await own.call('echo', { message: 'secret-1' })).error.message).toBe(
+      'the rules do not allow these arguments of echo',
+    );
   });
 
   test('a pattern that makes other engines backtrack answers at once', async () => {

@@ -34,8 +34,13 @@ type Caller = Awaited<ReturnType<Connect>>;
 /** What a call answers, without what differs from call to call. */
 const outcome = ({ status, result, error }: McpReply): object => ({ status, result, error });
 
-const wrapped = (caller: Caller, name: string, args?: object): Promise<McpReply> =>
-  caller.call('call_tool', { name, ...(args && { arguments: args }) });
+/** A call through `call_tool`, without the hint at searches, which only it gives. */
+async function wrapped(caller: Caller, name: string, args?: object): Promise<McpReply> {
+  const reply = await caller.call('call_tool', { name, ...(args && { arguments: args }) });
+  if (reply.error === undefined) return reply;
+  const message = reply.error.message.replace(/\. Use search_tools to find tools\.$/, '');
+  return { ...reply, error: { ...reply.error, message } };
+}
 
 async function opened(connect: Connect, { policies, backend, targets = [A, B], token }: Route) {
   const route = policies && { policies };

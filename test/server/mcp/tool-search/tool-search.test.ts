@@ -122,8 +122,30 @@ describe.each(ERAS)('tool search for a caller of revision %s', (_revision, conne
         name,
         arguments: { name: 'a_echo', query: 'echo' },
       });
-      expect(error.message).toBe(`Unknown tool: ${name}`);
+      expect(error.message).toBe(`Unknown tool: ${name}. Use search_tools to find tools.`);
     }
+  });
+
+  test('an unknown tool is answered with a hint at searches through call_tool only', async () => {
+    const { error } = await caller.call('call_tool', { name: 'c_echo' });
+    expect(error).toEqual({ code: -32602, message: 'Unknown tool: c_echo. Use search_tools to find tools.' });
+    const { error: direct } = await caller.call('c_echo');
+    expect(direct).toEqual({ code: -32602, message: 'Unknown tool: c_echo' });
+  });
+
+  test('a search shows annotations of tools, and schemas without the version of JSON Schema', async () => {
+    await using folder = await temporaryFolder();
+    const definitions = join(folder.path, 'tools.json');
+    const annotations = { readOnlyHint: true, title: 'Reading' };
+    const schema = { type: 'object', properties: { $schema: { type: 'string' } }, required: ['$schema'] };
+    const read = {
+      annotations,
+      inputSchema: { $schema: 'https://json-schema.org/draft/2020-12/schema', ...schema },
+    };
+    writeFileSync(definitions, JSON.stringify({ read }));
+    await using own = await open({}, [chaos('a', '--tools=read', `--definitions=${definitions}`)]);
+    const { result } = await own.caller.call('search_tools', { query: 'read' });
+    expect(JSON.parse(result.content[0].text)).toEqual([{ name: 'read', annotations, inputSchema: schema }]);
   });
 
   test('pinned tools stay in the list', async () => {
