@@ -7,6 +7,15 @@ import { temporaryFolder } from '../kit/folder.ts';
 import { AGCTL } from '../kit/process.ts';
 import { until } from '../kit/until.ts';
 
+/** The path of an MCP server from node_modules. */
+export const server = (name: string): string =>
+  join(import.meta.dirname, `../../node_modules/@modelcontextprotocol/server-${name}/dist/index.js`);
+
+/** An MCP server of guides in YAML, from node_modules instead of the registry. */
+export const FILES = {
+  'cmd: npx, args: ["-y", "@modelcontextprotocol/server-filesystem", "./files"]': `cmd: node, args: ["${server('filesystem')}", "./files"]`,
+};
+
 interface Followed extends AsyncDisposable {
   readonly folder: string;
   /** What each command block has printed, in order. */
