@@ -54,6 +54,17 @@ describe.each(ERAS)('tool search for a caller of revision %s', (_revision, conne
     expect(await found(caller, 'echo', { limit: 1 })).toHaveLength(1);
   });
 
+  test('tools whose names have the words come before tools with rarer synonyms in their names', async () => {
+    const many = Array.from({ length: 12 }, (_, at) => `read_part_${at}`).join(',');
+    await using own = await open({}, [chaos('a', `--tools=open_nodes,${many},remove,delete_file`)]);
+    const first = async (query: string) => (await found(own.caller, query, { limit: 20 }))[0];
+    expect(await first('read')).toMatch(/^read_part_/);
+    expect(await found(own.caller, 'read', { limit: 20 })).toContain('open_nodes');
+    expect(await first('open')).toBe('open_nodes');
+    expect(await first('delete')).toBe('delete_file');
+    expect(await first('read_part_7')).toBe('read_part_7');
+  });
+
   test('a search without a match says so', async () => {
     const { result } = await caller.call('search_tools', { query: 'zebra' });
     expect(result.content[0].text).toBe('No tool matches these words. Try others.');
