@@ -120,7 +120,10 @@ function checkCommand(program: Command, run: Bind): void {
       'checks to run, separated by commas: environment, config, ports, targets, tools, llm, idp',
     )
     .option('--offline', 'use no network')
-    .option('--start', 'start every stdio target and list its tools')
+    .option(
+      '--start',
+      'start every stdio target, list the tools of all targets, and compare names in rules and settings with them',
+    )
     .option(
       '--tools',
       'report how many tokens the list of tools of each target has, like --only tools --start; connects to all targets',

@@ -7,6 +7,7 @@ import { cli, inheritedEnv } from '../kit/cli.ts';
 import { chaos } from '../kit/config.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { isAlive } from '../kit/is-alive.ts';
+import { mcpUpstream } from '../kit/mcp-upstream.ts';
 import { AGCTL } from '../kit/process.ts';
 import { until } from '../kit/until.ts';
 
@@ -21,13 +22,13 @@ interface Finding {
 }
 
 /** Runs `agctl check --only targets` with these arguments on a configuration with these targets. */
-async function check(targets: readonly object[], ...args: string[]) {
+const check = (targets: readonly object[], ...args: string[]) =>
+  checkRoutes([{ backends: [{ mcp: { targets } }] }], ...args);
+
+async function checkRoutes(routes: readonly object[], ...args: string[]) {
   files += 1;
   const file = join(folder, `config-${files}.yaml`);
-  writeFileSync(
-    file,
-    JSON.stringify({ gateways: { default: { port: 0 } }, routes: [{ backends: [{ mcp: { targets } }] }] }),
-  );
+  writeFileSync(file, JSON.stringify({ gateways: { default: { port: 0 } }, routes }));
   const { code, stdout, stderr } = await cli(
     ['check', '-f', file, '--only', 'targets', '-o', 'json', ...args],
     { env: { ...inheritedEnv(), HTTPS_PROXY: 'http://me:canary-password@proxy.example.com' } },
@@ -84,6 +85,96 @@ describe('check --start', () => {
       { group: 'targets', status: 'ok', message: expect.stringMatching(/, 1 tool: two_x$/) },
     ]);
     expect(code).toBe(0);
+  });
+
+  test('check --start lists the tools of HTTP targets, and says which list none without a credential', async () => {
+    await using server = await mcpUpstream();
+    await using closed = await mcpUpstream({
+      script(_request, response) {
+        response.writeHead(401).end();
+        return true;
+      },
+    });
+    const at = ({ url }: { url: string }) => ({ mcp: { host: url } });
+    const targets = [
+      { name: 'one', ...at(server) },
+      { name: 'two', ...at(closed) },
+    ];
+    const { code, checks } = await check(targets, '--start');
+    expect(checks).toEqual([
+      expect.objectContaining({
+        status: 'ok',
+        message: `one   127.0.0.1:${server.port} accepts connections, 1 tool: one_say`,
+      }),
+      expect.objectContaining({
+        status: 'warn',
+        message: expect.stringMatching(
+          `^two   127.0.0.1:${closed.port} accepts connections, but did not list its tools: .*401`,
+        ),
+        fix: expect.stringContaining('needs the credential of a client'),
+      }),
+    ]);
+    expect(code).toBe(0);
+    const { checks: unlisted } = await check(targets);
+    expect(unlisted.map(({ message }) => message)).toEqual([
+      `one   127.0.0.1:${server.port} accepts connections`,
+      `two   127.0.0.1:${closed.port} accepts connections`,
+    ]);
+  });
+
+  test('check --start reports names in rules, toolSearch and bundles that no tool has', async () => {
+    const mcp = {
+      targets: [{ ...chaos('one', '--tools=echo,add'), tools: { rename: { add: 'sum' } } }, chaos('two')],
+      toolSearch: { pinned: ['one_ecoh', 'two_*', 'one_add', 'one_sum'] },
+      bundles: [
+        { name: 'b', tools: ['one_*', 'two_add'], descriptions: { one_echo: 'x', two_ehco: 'x' } },
+        { name: 'c', targets: ['two'], tools: ['one_echo', 'two_echo'] },
+      ],
+    };
+    const other = { targets: [chaos('three', '--tools=other')] };
+    const names = (...rules: unknown[]) => ({ mcpAuthorization: { rules } });
+    const { code, checks } = await checkRoutes(
+      [
+        {
+          policies: names(
+            { deny: 'mcp.tool.name in ["ehco", "add"]' },
+            'mcp.tool.name == "other"',
+            'mcp.tool.name.startsWith("ec") || mcp.tool.name.startsWith("one_")',
+            'mcp.prompt.name == "any"',
+          ),
+          backends: [{ mcp }, { mcp: other, policies: names('mcp.tool.name == "echo"') }],
+        },
+      ],
+      '--start',
+    );
+    const rules = 'routes[0].policies.mcpAuthorization.rules';
+    expect(checks.filter(({ status }) => status !== 'ok').map(({ message }) => message)).toEqual([
+      'toolSearch.pinned: one_ecoh   matches no tool',
+      'toolSearch.pinned: one_add   matches no tool',
+      'tools of bundle b: two_add   matches no tool',
+      'descriptions of bundle b: two_ehco   matches no tool',
+      'tools of bundle c: one_echo   matches no tool',
+      `"ehco" in ${rules}[0]   matches no tool, so it denies nothing`,
+      `"one_" in ${rules}[2]   matches no tool`,
+      '"echo" in routes[0].backends[1].policies.mcpAuthorization.rules[0]   matches no tool',
+    ]);
+    const fixes = checks.map(({ fix }) => fix).filter((fix) => fix !== undefined);
+    expect(fixes[0]).toBe('correct or remove it; the names are one_echo, one_sum, two_echo');
+    expect(fixes[5]).toBe('correct or remove it; the names are echo, add, other');
+    expect(code).toBe(0);
+  });
+
+  test('check --start compares no names with the tools of a target that did not list them', async () => {
+    const mcp = { targets: [chaos('one'), chaos('two', '--exit=3')], toolSearch: { pinned: ['two_x'] } };
+    const { checks } = await checkRoutes([{ backends: [{ mcp }] }], '--start');
+    expect(checks.slice(2)).toEqual([
+      {
+        group: 'targets',
+        status: 'skip',
+        message:
+          'names of tools in rules and settings   not compared, because these did not list theirs: two',
+      },
+    ]);
   });
 
   test('check --start reports why a target does not start, with its last stderr lines and without secrets', async () => {

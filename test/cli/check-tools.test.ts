@@ -221,7 +221,7 @@ describe('check --tools', () => {
     expect(code).toBe(0);
     expect(of('targets').map(({ status, message }) => [status, message])).toEqual([
       ['ok', expect.stringMatching(/^github .* accepts connections; users sign in there$/)],
-      ['ok', expect.stringMatching(/^open .* accepts connections; users sign in there$/)],
+      ['ok', expect.stringMatching(/^open .* accepts connections; users sign in there, 1 tool: open_echo$/)],
     ]);
     expect(of('tools').slice(0, 3)).toMatchObject([
       { status: 'skip', message: expect.stringMatching(/^github .*users sign in.*no token of a user/) },

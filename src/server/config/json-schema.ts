@@ -18,6 +18,7 @@ function allowVariables({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSche
   // Only used for error messages of agctl.
   delete jsonSchema['elsewhere'];
   delete jsonSchema['foreignNames'];
+  delete jsonSchema['isSwitch'];
   const { type, description, default: fallback, ...rest } = jsonSchema;
   if (type !== 'integer' && type !== 'number' && type !== 'boolean') return;
   for (const key of Object.keys(jsonSchema)) delete jsonSchema[key];

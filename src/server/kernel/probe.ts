@@ -10,6 +10,10 @@ interface TargetProbe {
   pins(context: CompileContext): TargetPins | undefined;
   /** Whether clients of its backend search for tools instead of listing them. */
   readonly isSearched: boolean;
+  /** Names and patterns of tools in the settings of its backend. */
+  readonly toolNames: readonly ToolName[];
+  /** Lists its tools, and starts it for that if it is a command. Rejects with the error that clients and the log would get. */
+  tools(context: CompileContext): Promise<ListedTools>;
   /** Lists its tools as clients see them. Rejects with the error that clients and the log would get. */
   measureTools(context: CompileContext): Promise<readonly MeasuredTool[]>;
 }
@@ -44,8 +48,6 @@ export interface CommandProbe extends TargetProbe {
   readonly command: string;
   /** `folder`: that of the configuration file. */
   locate(env: Environment, folder: string): LocatedCommand;
-  /** Starts it as the gateway would, and lists its tools. Rejects with the error that clients and the log would get. */
-  tools(context: CompileContext): Promise<ListedTools>;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -57,6 +59,13 @@ export interface LocatedCommand {
   readonly path: string | undefined;
 }
 
+/** A name or pattern of tools, as clients see their names. */
+export interface ToolName {
+  /** With the setting, such as `toolSearch.pinned: files_*`. */
+  readonly shown: string;
+  matches(target: string, tool: string): boolean;
+}
+
 export interface ListedTools {
   /** Names as the server lists them. */
   readonly listed: readonly string[];
@@ -66,7 +75,7 @@ export interface ListedTools {
   readonly unmatched: readonly string[];
 }
 
-/** A server of an MCP target that must accept connections. Nothing is sent to it. */
+/** A server of an MCP target that must accept connections. */
 export interface AddressProbe extends TargetProbe {
   readonly kind: 'address';
   readonly name: string;

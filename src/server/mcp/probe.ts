@@ -9,15 +9,16 @@ import type {
   MeasuredTool,
   Probe,
   TargetPins,
+  ToolName,
 } from '../kernel/probe.ts';
 import { hasPrefixes, type McpBackendConfig } from './backend-config.ts';
 import { compileTarget } from './compile-target.ts';
 import { measuredTool } from './measured-tool.ts';
+import { namePattern } from './names/name-pattern.ts';
 import { outwardName } from './names/names.ts';
 import { ToolView } from './names/tool-view.ts';
 import { type EndpointConfig, endpointText } from './targets/endpoint.ts';
 import { childEnvironment, findCommand, isFolder, workingFolder } from './targets/stdio/environment.ts';
-import { stdio } from './targets/stdio/stdio.ts';
 import { pinSettings } from './tool-pinning/compile.ts';
 import { PinFile } from './tool-pinning/pin-file.ts';
 import { ToolPins } from './tool-pinning/tool-pins.ts';
@@ -32,16 +33,60 @@ export function probeTargets(config: McpBackendConfig): Probe[] {
     const both: TargetProbe = {
       pins: (context) => pinsOf(config, target, context),
       isSearched: config.toolSearch !== undefined,
+      toolNames: toolNamesOf(config),
+      tools: (context) => listedTools(target, hasPrefixes(config), context),
       measureTools: (context) => measuredTools(target, hasPrefixes(config), context),
     };
-    if (command !== undefined) return [{ ...commandProbe(target, command, hasPrefixes(config)), ...both }];
+    if (command !== undefined) return [{ ...commandProbe(target.name, command), ...both }];
     const endpoint = mcp ?? sse ?? openapi;
     return endpoint === undefined ? [] : [{ ...addressProbe(target, endpoint), ...both }];
   });
 }
 
 /** What probes of all kinds of targets have. */
-type TargetProbe = Pick<CommandProbe, 'pins' | 'isSearched' | 'measureTools'>;
+type TargetProbe = Pick<CommandProbe, 'pins' | 'isSearched' | 'toolNames' | 'tools' | 'measureTools'>;
+
+function toolNamesOf({ toolSearch, bundles }: McpBackendConfig): ToolName[] {
+  const pinned = (toolSearch?.pinned ?? []).map((pattern) => ({
+    shown: `toolSearch.pinned: ${pattern}`,
+    matches: matching(pattern),
+  }));
+  const ofBundles = bundles.flatMap(({ name, tools = [], targets = ['*'], descriptions }): ToolName[] => {
+    const hasTarget = namePattern(targets);
+    const entry = (key: string, pattern: string): ToolName => {
+      const matches = matching(pattern);
+      return {
+        shown: `${key} of bundle ${name}: ${pattern}`,
+        matches: (target, tool) => hasTarget(target) && matches(target, tool),
+      };
+    };
+    return [
+      ...tools.map((pattern) => entry('tools', pattern)),
+      ...Object.keys(descriptions).map((tool) => entry('descriptions', tool)),
+    ];
+  });
+  return [...pinned, ...ofBundles];
+}
+
+function matching(pattern: string): ToolName['matches'] {
+  const isMatch = namePattern([pattern]);
+  return (_target, tool) => isMatch(tool);
+}
+
+async function listedTools(
+  target: TargetConfig,
+  isPrefixed: boolean,
+  context: CompileContext,
+): Promise<ListedTools> {
+  const tools = await toolsOf(compileTarget(target, context), SILENT_LOG);
+  const listed = tools.map(({ own }) => own);
+  const view = target.tools && new ToolView(target.tools);
+  view?.unmatched.listed(listed);
+  const shown = listed
+    .flatMap((own) => (view === undefined ? own : (view.shown(own) ?? [])))
+    .map((tool) => (isPrefixed ? outwardName('tool', target.name, tool) : tool));
+  return { listed, shown, unmatched: view?.unmatched.entries ?? [] };
+}
 
 async function measuredTools(
   target: TargetConfig,
@@ -93,9 +138,8 @@ function pinsOf(
 }
 
 function commandProbe(
-  { name, tools: shownTools }: TargetConfig,
+  name: string,
   settings: NonNullable<TargetConfig['stdio']>,
-  isPrefixed: boolean,
 ): Omit<CommandProbe, keyof TargetProbe> {
   return {
     kind: 'command',
@@ -108,16 +152,6 @@ function commandProbe(
         hasWorkingFolder: isFolder(cwd),
         path: findCommand(settings.cmd, childEnvironment(settings, env), cwd),
       };
-    },
-    async tools(context): Promise<ListedTools> {
-      const tools = await toolsOf(stdio.compile(name, settings, context), SILENT_LOG);
-      const listed = tools.map(({ own }) => own);
-      const view = shownTools && new ToolView(shownTools);
-      view?.unmatched.listed(listed);
-      const shown = listed
-        .flatMap((own) => (view === undefined ? own : (view.shown(own) ?? [])))
-        .map((tool) => (isPrefixed ? outwardName('tool', name, tool) : tool));
-      return { listed, shown, unmatched: view?.unmatched.entries ?? [] };
     },
   };
 }

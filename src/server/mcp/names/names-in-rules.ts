@@ -4,7 +4,7 @@ import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { PolicyBackend } from '../../kernel/policy.ts';
 
 /** A name of a tool or prompt that a rule compares with that of the item it decides on. */
-interface NameInRule extends ComparedText {
+export interface NameInRule extends ComparedText {
   /** Of the rule. */
   readonly index: number;
   readonly effect: 'allow' | 'deny' | 'require';
@@ -12,7 +12,7 @@ interface NameInRule extends ComparedText {
 }
 
 /** The names in rules of `mcpAuthorization`, which are those of the targets. */
-function namesInRules(rules: readonly RuleConfig[]): readonly NameInRule[] {
+export function namesInRules(rules: readonly RuleConfig[]): readonly NameInRule[] {
   return rules.flatMap((rule, index) => {
     const [effect, source] = effectOf(rule, 'allow');
     return (['tool', 'prompt'] as const).flatMap((kind) =>
