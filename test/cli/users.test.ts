@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { cli } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { startOidcProvider } from '../kit/oidc-provider.ts';
+import { scripted } from '../kit/oidc-site.ts';
 import { actors, basic, linkIn, protectedServer, signInGateway, UserBrowser } from '../kit/user-sign-in.ts';
 
 const SAY = { name: 'say', arguments: { message: 'hello' } };
@@ -44,6 +45,50 @@ test('an operator sees who has signed in where, and signs a user out', async () 
   const id = JSON.parse((await users('list', '-o', 'json')).stdout).signIns[0].id;
   expect((await users('revoke', id, '--server', 'https://other.example')).stderr).toContain('no such user');
   expect((await users('revoke', id, '--server', server.url)).code).toBe(0);
+});
+
+test.each([
+  [
+    'with a refresh token',
+    'refresh-of-the-test',
+    undefined,
+    ['refresh_token', 'access_token'],
+    'revoked there',
+  ],
+  ['without a refresh token', undefined, undefined, ['access_token'], 'revoked there'],
+  [
+    'at a server that refuses',
+    'refresh-of-the-test',
+    { status: 400 },
+    ['refresh_token', 'access_token'],
+    'not revoked there',
+  ],
+])('who is signed out loses each token: %s', async (_, refreshToken, answer, hints, how) => {
+  await using folder = await temporaryFolder();
+  await using provider = await scripted();
+  Object.assign(provider, {
+    metadata: {
+      code_challenge_methods_supported: ['S256'],
+      revocation_endpoint: `${provider.issuer}/revoke`,
+    },
+    refreshToken,
+    issued: { access_token: 'access-of-the-test' },
+  });
+  await using server = await protectedServer(provider.issuer);
+  const oauth = { clientId: 'web', clientSecret: 'secret' };
+  await using gate = await signInGateway(folder.path, { github: server }, { admin: true, oauth });
+  const session = await gate.session(basic('ann'));
+  await new UserBrowser(basic('ann')).signIn(linkIn(await session.request('tools/call', SAY)));
+  provider.answer = answer;
+  const { stdout } = await cli(['users', 'revoke', 'ann', '--admin', gate.admin]);
+  expect(stdout).toContain(how);
+  expect((await cli(['users', 'list', '--admin', gate.admin])).stdout).toContain('nobody has signed in');
+  const forms = provider.forms('/revoke').map((form) => Object.fromEntries(form));
+  expect(forms.map(({ token_type_hint: hint }) => hint)).toEqual(hints);
+  expect(forms.at(-1)?.['token']).toBe('access-of-the-test');
+  expect(gate.log.filter((line) => line.includes('could not be revoked')).length).toBe(
+    answer === undefined ? 0 : 2,
+  );
 });
 
 test('a gateway whose users do not sign in says so', async () => {

@@ -120,16 +120,20 @@ export class OAuthRequests {
     return { refresh: token, ...tokens };
   }
 
-  /** Revokes a token. False if the server cannot do that. Rejects as `redeem`. */
-  async revoke(client: OAuthClient, token: string): Promise<boolean> {
+  /** Revokes a token (RFC 7009). False if the server cannot do that. Rejects as `redeem`. */
+  async revoke(client: OAuthClient, token: string, kind: 'access_token' | 'refresh_token'): Promise<boolean> {
     if (this.#server.revocation_endpoint === undefined) return false;
     const oauth = await library();
     const auth = this.#auth(oauth, client);
-    const { status } = await this.#answer(
+    const options = { ...this.#options(oauth), additionalParameters: { token_type_hint: kind } };
+    const response = await this.#answer(
       this.#server.revocation_endpoint,
-      oauth.revocationRequest(this.#server, asClient(client), auth, token, this.#options(oauth)),
+      oauth.revocationRequest(this.#server, asClient(client), auth, token, options),
     );
-    if (status >= 400) throw new GrantRefused(`the revocation was answered with status ${status}`);
+    if (response.status >= 400)
+      await oauth.processRevocationResponse(response).catch((error: unknown) => {
+        throw refused(error);
+      });
     return true;
   }
 

@@ -119,7 +119,7 @@ export class UserTokens {
 
   /**
    * Signs a user out of a server: removes the token, and revokes it at the authorization server if that can be asked. Returns
-   * whether it was revoked there.
+   * whether it was revoked there: the refresh token, if there is one.
    */
   async remove({ owner, server: key }: Pick<TokenRow, 'owner' | 'server'>): Promise<boolean> {
     let row = await this.table.read(owner, key);
@@ -127,18 +127,26 @@ export class UserTokens {
     while (row !== undefined && !(await this.table.remove(row))) row = await this.table.read(owner, key);
     const secret = row && (await this.#open(row));
     const server = this.#signIns.server(key);
-    if (secret === undefined || server === undefined) return false;
-    try {
-      const requests = await server.requests();
-      // RFC 7009 §2.1: with a refresh token, the server revokes all tokens of the grant.
-      return await requests.revoke(server.current(secret.client), secret.refresh ?? secret.access);
-    } catch (error) {
-      this.#log.warn(SCOPE, 'a token was removed, but could not be revoked at its server', {
-        server: key,
-        problem: detailOf(error),
-      });
-      return false;
-    }
+    return secret !== undefined && server !== undefined && this.#revoke(server, secret);
+  }
+
+  /** Revokes both tokens: not every server revokes those of a grant together (RFC 7009 §2.1). Never rejects. */
+  async #revoke(server: ProtectedServer, { client, refresh, access }: Sealed): Promise<boolean> {
+    const revoke = async (kind: 'refresh_token' | 'access_token', token: string): Promise<boolean> => {
+      try {
+        return await (await server.requests()).revoke(server.current(client), token, kind);
+      } catch (error) {
+        this.#log.warn(SCOPE, 'a token was removed, but could not be revoked at its server', {
+          server: server.key,
+          token: kind,
+          problem: detailOf(error),
+        });
+        return false;
+      }
+    };
+    const isRefreshRevoked = refresh === undefined ? undefined : await revoke('refresh_token', refresh);
+    const isAccessRevoked = await revoke('access_token', access);
+    return isRefreshRevoked ?? isAccessRevoked;
   }
 
   async #moreScopes(
@@ -227,7 +235,7 @@ export class UserTokens {
     } catch (error) {
       return this.#notRenewed(server, old, isValid, error);
     }
-    return this.#keep(old, tokens);
+    return this.#keep(server, old, tokens);
   }
 
   async #notRenewed(
@@ -257,7 +265,7 @@ export class UserTokens {
   }
 
   /** Stores what a token was renewed to: with rotation, the old refresh token is void. */
-  async #keep(old: Known, tokens: IssuedTokens): Promise<Known | undefined> {
+  async #keep(server: ProtectedServer, old: Known, tokens: IssuedTokens): Promise<Known | undefined> {
     const at = Date.now();
     const secret = {
       ...old.secret,
@@ -275,7 +283,11 @@ export class UserTokens {
     };
     for (let attempt = 0; ; attempt += 1)
       try {
-        return (await this.table.renew(old, renewed)) ? renewed : await this.#current(old);
+        if (await this.table.renew(old, renewed)) return renewed;
+        const current = await this.#current(old);
+        // The user was signed out meanwhile, which cannot have revoked what was issued since.
+        if (current === undefined) await this.#revoke(server, secret);
+        return current;
       } catch (error) {
         if (attempt >= this.#limits.renewalWrites) throw error;
         await pause(this.#limits.renewalPoll, undefined, { ref: false });

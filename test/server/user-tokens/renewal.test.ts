@@ -1,3 +1,5 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../../kit/folder.ts';
 import type { McpSession } from '../../kit/mcp.ts';
@@ -104,6 +106,29 @@ test('a refresh token that is refused ends the sign-in, and the user can sign in
   at.provider.issued = { access_token: accessToken('alice'), scope: 'read' };
   await new UserBrowser(basic('ann')).signIn(linkIn(refused));
   expect(await isSignedOut(at.session)).toBe(false);
+});
+
+test('who is signed out while a token is renewed loses the new token too', async () => {
+  await using at = await scriptedScene();
+  at.provider.metadata = { ...at.provider.metadata, revocation_endpoint: `${at.provider.issuer}/revoke` };
+  await using folder = await temporaryFolder();
+  const oauth = { clientId: 'web', clientSecret: 'secret' };
+  await using gate = await signInGateway(folder.path, { github: at.server }, { oauth });
+  const session = await gate.session(basic('ann'));
+  await new UserBrowser(basic('ann')).signIn(linkIn(await call(session)));
+  const access = accessToken('alice', { jti: 'renewed' });
+  Object.defineProperty(at.provider, 'issued', {
+    get() {
+      using database = new DatabaseSync(join(folder.path, 'agctl.db'));
+      database.exec('DELETE FROM agctl_user_tokens');
+      return { access_token: access, scope: 'read' };
+    },
+  });
+  expect((await call(session)).text).toContain('has ended');
+  expect(at.provider.forms('/revoke').map((form) => form.get('token'))).toEqual([
+    'refresh-token-of-the-test',
+    access,
+  ]);
 });
 
 test('an authorization server that does not answer leaves users signed in', async () => {
