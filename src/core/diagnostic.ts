@@ -88,7 +88,7 @@ export const DIAGNOSTIC_CODES = {
   AGW0102: 'A value has the wrong type.',
   AGW0103: 'A required key is missing.',
   AGW0104: 'A value is not one of the allowed ones, or out of range.',
-  AGW0105: 'Mutually exclusive keys are used together, or none of a set of alternatives is present.',
+  AGW0105: 'Keys exclude each other, a key needs another one, or one of several alternatives has to be set.',
   AGW0106: 'A name or port is used twice.',
   AGW0107: 'A reference names something that does not exist.',
   AGW0201: 'A CEL expression does not parse.',

@@ -111,6 +111,8 @@ export interface RuntimeSettings extends SlotHolder {
   readonly database: Database | undefined;
   /** Whether a reload has added `config.database`, which is opened at startup only. */
   readonly isDatabaseAdded: boolean;
+  /** What sign-ins of users at MCP servers lack, and whether a reload has added all of it. */
+  readonly signInLacks: { readonly keys: readonly string[]; readonly areAdded: boolean };
   /** Creates the meter of an upstream; `subtype` is a metric label such as `Http` or `ExtAuthz`. */
   callMeter(kind: CallKind, subtype: string): CallMeter;
   /** Returns a function that increments a counter, given the values of its labels. */

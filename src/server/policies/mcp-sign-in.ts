@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { definePolicy } from '../kernel/policy.ts';
+import { missingService } from '../user-tokens/missing-service.ts';
 import { signInService } from '../user-tokens/service.ts';
 
 const schema = z
@@ -17,13 +18,7 @@ export const mcpSignIn = definePolicy({
   compile(_, context) {
     const service = signInService.get(context.settings);
     if (service === undefined) {
-      context.report({
-        code: 'AGW0105',
-        atKey: true,
-        message:
-          '`mcpSignIn` needs `config.mcp.signIn`, `config.database` and `config.session.key`, which are read at startup',
-        help: 'set them, and restart the gateway if it is running',
-      });
+      context.report(missingService('`mcpSignIn`', context.settings));
       return {};
     }
     const { pages, signIns } = service;

@@ -74,6 +74,7 @@ export function runtimeSettings(
     maxBufferSize: frontendPolicies.http.maxBufferSize ?? LIMITS.requestBodyBytes,
     isBufferSizeSet: frontendPolicies.http.maxBufferSize !== undefined,
     isDatabaseAdded: config.database === undefined && loaded.config.database !== undefined,
+    signInLacks: signInLacks(config, loaded.config),
   };
   if (previous !== undefined) return { ...previous, ...own };
   const allLimits = { ...LIMITS, ...limits };
@@ -127,6 +128,23 @@ export function runtimeSettings(
     share,
   });
   return settings;
+}
+
+/** What sign-ins of users at MCP servers need and this process lacks, and whether the file has all of it by now. */
+function signInLacks(
+  { database, session, mcp }: Config['config'],
+  loaded: Config['config'],
+): RuntimeSettings['signInLacks'] {
+  const needs = [
+    ['config.database', database, loaded.database],
+    ['config.session.key', session.key, loaded.session.key],
+    ['config.mcp.signIn', mcp.signIn, loaded.mcp.signIn],
+  ] as const;
+  const missing = needs.filter(([, active]) => active === undefined);
+  return {
+    keys: missing.map(([key]) => key),
+    areAdded: missing.every(([, , written]) => written !== undefined),
+  };
 }
 
 /** The shares of all workers add up to the total. */

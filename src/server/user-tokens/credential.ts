@@ -4,10 +4,10 @@ import { list, nonEmpty } from '../../core/schema/mapping.ts';
 import type { BackendCredential } from '../credentials/backend-auth.ts';
 import type { CallerToken, Refusal } from '../credentials/subject-token.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import { processSecret } from '../kernel/request/shared-slots.ts';
 import { readText, textOrFile } from '../transport/text-or-file.ts';
 import { DocumentClient } from '../transport/upstream/document-client.ts';
 import { challengeIn } from './discovery.ts';
+import { missingService } from './missing-service.ts';
 import { ProtectedServer } from './protected-server.ts';
 import { type SignInService, signInService } from './service.ts';
 import { type User, userOf } from './user.ts';
@@ -48,7 +48,7 @@ export function oauthCredential(
   const secret = clientSecret && readText(clientSecret, context.at('clientSecret'));
   const service = signInService.get(context.settings);
   if (service === undefined) {
-    reportMissing(context);
+    context.report(missingService('`oauth`', context.settings));
     return undefined;
   }
   const documents = new DocumentClient(context.settings.callMeter('Policy', 'Oidc'));
@@ -108,25 +108,4 @@ class TokenOfUser implements CallerToken {
       isSecond,
     });
   }
-}
-
-function reportMissing(context: CompileContext): void {
-  const { settings } = context;
-  const missing =
-    settings.database === undefined
-      ? 'config.database'
-      : processSecret.get(settings)?.isConfigured === true
-        ? 'config.mcp.signIn'
-        : 'config.session.key';
-  const help = {
-    'config.database': 'set `config.database.url`, for example to `sqlite://./agctl.db`',
-    'config.session.key': 'set it to the output of `openssl rand -hex 32`; tokens are encrypted with it',
-    'config.mcp.signIn': 'set `config.mcp.signIn.url` to the URL of the page on which users sign in',
-  }[missing];
-  context.report({
-    code: 'AGW0105',
-    atKey: true,
-    message: `\`oauth\` needs \`${missing}\`, which is read at startup`,
-    help: `${help}, and restart the gateway if it is running`,
-  });
 }

@@ -1,6 +1,10 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadConfigText } from '../../../src/server/config/load.ts';
 import { findProblems } from '../../../src/server/runtime/find-problems.ts';
+import { temporaryFolder } from '../../kit/folder.ts';
+import { gateway } from '../../kit/gateway.ts';
 import { mcpUpstream } from '../../kit/mcp-upstream.ts';
 import { PASSWORDS, signInConfig } from '../../kit/user-sign-in.ts';
 
@@ -35,6 +39,41 @@ test.each([
   expect(await problems({ policies: PASSWORDS, ...settings })).toContainEqual(
     expect.stringContaining(message),
   );
+});
+
+test('all that sign-ins lack is said at once, with what to set', async () => {
+  await using server = await mcpUpstream();
+  const { config } = signInConfig(
+    3000,
+    { github: server },
+    { config: { database: undefined, session: {}, mcp: {} } },
+  );
+  const loaded = loadConfigText(JSON.stringify(config), 'gateway.yaml', {});
+  const found = await findProblems(loaded, { folder: '/', env: {} });
+  const keys = '`config.database`, `config.session.key` and `config.mcp.signIn`';
+  expect(found.filter(({ code }) => code === 'AGW0105').map(({ message, help }) => [message, help])).toEqual([
+    [`\`oauth\` needs ${keys}`, expect.stringContaining('openssl rand -hex 32')],
+    [`\`mcpSignIn\` needs ${keys}`, expect.stringContaining('sqlite://./agctl.db')],
+  ]);
+});
+
+test('sign-ins that a reload adds need a restart, which the message says', async () => {
+  await using folder = await temporaryFolder();
+  await using server = await mcpUpstream();
+  const { config } = signInConfig(0, { github: server });
+  await using gate = await gateway('gateways: { default: { port: 0, routes: [] } }', {
+    folder: folder.path,
+    live: 'asked',
+  });
+  await writeFile(join(folder.path, 'test.yaml'), JSON.stringify(config));
+  expect(await gate.live.reload()).toBe(false);
+  const log = gate.log.join('');
+  for (const key of ['oauth', 'mcpSignIn'])
+    expect(log).toMatch(
+      new RegExp(
+        `${key}. needs the new .config.database., .config.session.key. and .config.mcp.signIn., which is read only`,
+      ),
+    );
 });
 
 test('links that lead nowhere are warned of', async () => {
