@@ -52,6 +52,8 @@ function isPrimary({ code, path }: Diagnostic, damaged: readonly Path[]): boolea
   if (code === 'AGW0302')
     return !damaged.some((place) => place.length === path.length && within(path, place));
   if (damaged.some((place) => within(path, place))) return false;
+  // Sign-ins need keys, routes and policies from everywhere in the file.
+  if (isOfSignIns(code, path)) return false;
   // The damaged part may contain the policy or address that limits the callers.
   if (code === 'AGW0312') return false;
   // Without a damaged address, the default one applies, which may not have been intended.
@@ -69,6 +71,13 @@ function isPrimary({ code, path }: Diagnostic, damaged: readonly Path[]): boolea
 /** The address of a gateway; without it, the gateway would listen on all addresses. */
 function isAddress(place: Path): boolean {
   return place[0] === 'gateways' && place.length === 3 && place[2] === 'address';
+}
+
+/** Whether the problem is what `oauth` of a target or the page of sign-ins lacks. */
+function isOfSignIns(code: DiagnosticCode, path: Path): boolean {
+  const isMissing = code === 'AGW0105' || code === 'AGW0305';
+  if (isMissing && (path.at(-1) === 'oauth' || path.at(-1) === 'mcpSignIn')) return true;
+  return (isMissing || code === 'AGW0303') && within(path, ['config', 'mcp', 'signIn']);
 }
 
 function within(path: Path, outer: Path): boolean {

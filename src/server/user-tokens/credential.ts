@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isLoopbackHost } from '../../core/dns-rebinding.ts';
 import { AppError } from '../../core/errors.ts';
 import { list, nonEmpty } from '../../core/schema/mapping.ts';
 import type { BackendCredential } from '../credentials/backend-auth.ts';
@@ -11,6 +12,12 @@ import { missingService } from './missing-service.ts';
 import { ProtectedServer } from './protected-server.ts';
 import { type SignInService, signInService } from './service.ts';
 import { type User, userOf } from './user.ts';
+
+/** Endpoints of the server would be read without TLS otherwise. */
+function isSecureIssuer(text: string): boolean {
+  const url = URL.parse(text);
+  return url === null || url.protocol === 'https:' || isLoopbackHost(url.hostname);
+}
 
 /** `backendAuth.oauth` of a target. */
 export const oauthSchema = z.lazy(() =>
@@ -25,6 +32,10 @@ export const oauthSchema = z.lazy(() =>
       scopes: list('Scopes to request. Default: those that the server asks for.', nonEmpty),
       authorizationServer: z
         .url({ protocol: /^https?$/, error: 'expected an http or https URL' })
+        .refine(isSecureIssuer, {
+          error: 'expected an https URL (http only on this machine): tokens come from there',
+          params: { help: 'write the `issuer` of the metadata of the authorization server' },
+        })
         .optional()
         .describe(
           'Issuer of the authorization server. Default: the one that the metadata of the server names (RFC 9728).',
@@ -32,6 +43,7 @@ export const oauthSchema = z.lazy(() =>
     })
     .refine(({ clientId, clientSecret }) => clientSecret === undefined || clientId !== undefined, {
       error: '`clientSecret` needs `clientId`',
+      params: { help: 'add the `clientId` that the secret belongs to, or remove the secret', at: 'key' },
     })
     .describe(
       'Each user signs in at the server, which then gets the token of that user. Needs `config.mcp.signIn`, and users whom a policy of the route authenticates.',
@@ -45,6 +57,8 @@ export function oauthCredential(
   context: CompileContext,
 ): BackendCredential | undefined {
   const { clientId, clientSecret, scopes, authorizationServer } = config;
+  if (url.protocol === 'http:' && !isLoopbackHost(url.hostname) && authorizationServer === undefined)
+    reportUntrusted(url, context);
   const secret = clientSecret && readText(clientSecret, context.at('clientSecret'));
   const service = signInService.get(context.settings);
   if (service === undefined) {
@@ -80,6 +94,15 @@ export function oauthCredential(
       await documents.close();
     },
   };
+}
+
+function reportUntrusted({ origin }: URL, context: CompileContext): void {
+  context.report({
+    code: 'AGW0104',
+    atKey: true,
+    message: `\`oauth\` cannot find out where users sign in: what ${origin} says without TLS is not trusted`,
+    help: 'write `https:` in `mcp.host`, or set `authorizationServer`, if nobody else can read on this network',
+  });
 }
 
 /** A class, as a closure would keep the request. */

@@ -10,6 +10,7 @@ export const signInSchema = z.lazy(() =>
         .refine(isPage, {
           error:
             'expected an https URL (http only on this machine) with a path that has no `/` at its end, and without user, query and fragment',
+          params: { help: 'write it as browsers open it, such as `https://gateway.example.com/sign-in`' },
         })
         .describe(
           'URL of the page on which users sign in, such as `https://gateway.example.com/sign-in`. A route with the policy `mcpSignIn` answers it and what is below it; the redirect URI is `<url>/callback`.',

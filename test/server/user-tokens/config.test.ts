@@ -41,6 +41,48 @@ test.each([
   );
 });
 
+test('mistakes elsewhere do not lead to more problems of sign-ins', async () => {
+  for (const [settings, message] of [
+    [{ signIn: { url: 'https://tools.example.com/' } }, 'expected an https URL'],
+    [{ config: { database: { urls: 'x' } } }, 'unknown field `urls`'],
+    [{ policies: { basicAuth: { mode: 'none' } } }, 'not an allowed value'],
+    [{ oauth: { scope: 'read' } }, 'unknown field `scope`'],
+  ] satisfies [Settings, string][]) {
+    const found = await problems(settings);
+    expect(found).toContainEqual(expect.stringContaining(message));
+    expect(found.filter((text) => /needs `config|has no effect|lead nowhere|who calls/.test(text))).toEqual(
+      [],
+    );
+  }
+});
+
+test.each([
+  ['{"clientSecret":"$$s"}', '`clientSecret` needs `clientId`', 'clientId'],
+  ['{"authorizationServer":"http://id.example.com"}', 'expected an https URL', 'metadata'],
+])('each problem of oauth %s says what to do', async (oauth, message, help) => {
+  await using server = await mcpUpstream();
+  const { config } = signInConfig(3000, { github: server });
+  const text = JSON.stringify(config).replace('"oauth":{}', `"oauth":${oauth}`);
+  const found = await findProblems(loadConfigText(text, 'gateway.yaml', {}), { folder: '/', env: {} });
+  expect(found.filter(({ code }) => code === 'AGW0104')).toEqual([
+    expect.objectContaining({
+      message: expect.stringContaining(message),
+      help: expect.stringContaining(help),
+    }),
+  ]);
+});
+
+test('a server without TLS does not say where users sign in, except on this machine', async () => {
+  const to = (host: string) => (text: string) => text.replace(/"host":"http:[^"]*"/, `"host":"${host}"`);
+  expect(await problems({}, to('http://tools.internal/mcp'))).toEqual([
+    expect.stringContaining('what http://tools.internal says without TLS is not trusted'),
+  ]);
+  expect(await problems({}, to('http://localhost:1/mcp'))).toEqual([]);
+  const oauth = { authorizationServer: 'https://id.example.com' };
+  expect(await problems({ oauth }, to('http://tools.internal/mcp'))).toEqual([]);
+  expect(await problems({}, to('https://tools.internal/mcp'))).toEqual([]);
+});
+
 test('all that sign-ins lack is said at once, with what to set', async () => {
   await using server = await mcpUpstream();
   const { config } = signInConfig(
