@@ -252,9 +252,13 @@ function addCommand(program: Command, run: Bind): void {
     .option('--remote [number]', 'remote of server.json, instead of a package')
     .option('-y, --yes', 'at a terminal: do not ask for the values that the server needs')
     .option('--no-start', 'with toolPinning: do not start the server to pin its tools')
+    .option(
+      '--allow-risks',
+      'add a server of a registry although its file asks for more of this machine than usual, such as a folder for a container, or names a plain http address',
+    )
     .addHelpText(
       'after',
-      '\nserver.json is the format of the MCP registry; a file may also have what the registry answers. Without --package or --remote, the first package that can be started is used, or else a remote. Packages run with npx (npm), uvx (pypi), docker (oci) and dnx (nuget), in the version that the file names.\n\nThe rest of the configuration keeps its bytes. Values that the server needs become references such as $NAME, and lines of the file of variables beside the configuration, such as gateway.env, which keeps what it has; at a terminal, the command asks for them. With toolPinning, the server is started once and its tools are pinned, unless values are missing. If a step fails, the configuration stays as it was.\n\nExit code 0: added. 1: the configuration cannot be changed, or the server cannot be used or started.\n\nExamples:\n  agctl add weather --from server.json\n  agctl add weather --from server.json --package oci -f gateway.yaml\n  agctl add files --from cursor --server filesystem\n',
+      '\nserver.json is the format of the MCP registry; a file may also have what the registry answers. Without --package or --remote, the first package that can be started is used, or else a remote. Packages run with npx (npm), uvx (pypi), docker (oci) and dnx (nuget), in the version that the file names.\n\nThe rest of the configuration keeps its bytes. Values that the server needs become references such as $NAME, and lines of the file of variables beside the configuration, such as gateway.env, which keeps what it has; at a terminal, the command asks for them. Without a value, such a line is a comment, so that no server starts with a wrong one. With toolPinning, the server is started once and its tools are pinned, unless values are missing. Options of docker and others that are not known to be harmless, other registries than the usual ones and plain http addresses are printed first, and the server is only added with --allow-risks. If a step fails, the configuration stays as it was.\n\nExit code 0: added. 1: the configuration cannot be changed, or the server cannot be used or started.\n\nExamples:\n  agctl add weather --from server.json\n  agctl add weather --from server.json --package oci -f gateway.yaml\n  agctl add files --from cursor --server filesystem\n',
     )
     .action(run(() => import('./commands/add.ts')));
 }

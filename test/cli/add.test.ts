@@ -127,17 +127,18 @@ describe('through the command, with a server that is started', () => {
     const { code, stdout, stderr } = await agctl(['add', 'weather', '--from', 'server.json'], { cwd, env });
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toContain('fill in: WEATHER_API_KEY\n');
-    expect(stdout).toContain('next\n  fill in WEATHER_API_KEY in gateway.env\n');
+    expect(stdout).toContain('next\n  fill in WEATHER_API_KEY in gateway.env: ');
     expect(stdout).toContain('its tools are pinned when the gateway lists them for the first time');
     expect(mine.has('words')).toBe(false);
     expect(mine.has('tools.lock.yaml')).toBe(false);
     expect(mine.targets()[1].stdio.env).toEqual({ API_KEY: `\${WEATHER_API_KEY}` });
     const text = mine.read('gateway.env');
     expect(text.startsWith(`${before}\n\n`)).toBe(true);
-    expect(parseEnv(text)).toEqual({ OTHER: 'two words', WEATHER_API_KEY: 'change-me' });
+    expect(parseEnv(text)).toEqual({ OTHER: 'two words' });
+    expect(stdout).toContain('until then, a running gateway keeps the former configuration');
     expect(statSync(join(cwd, 'gateway.env')).mode & 0o777).toBe(0o600);
     // A value of digits stays a text.
-    writeFileSync(join(cwd, 'gateway.env'), text.replace('change-me', '12345'));
+    writeFileSync(join(cwd, 'gateway.env'), text.replace('# WEATHER_API_KEY=', 'WEATHER_API_KEY=12345'));
     const checked = await agctl(['check', '--only', 'targets', '--start', '-o', 'json'], { cwd, env });
     expect(JSON.parse(checked.stdout).checks[1]).toMatchObject({
       status: 'ok',

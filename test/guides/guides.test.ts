@@ -67,7 +67,7 @@ test('the guide on servers of a desktop: servers are imported, started, and a cl
   await using followed = await followGuide('desktop-servers.md', { 3000: String(port), ...DESKTOP });
   const [, checked, connected, added, claude] = followed.printed;
   expect(added).toContain('added    weather to gateway.yaml   https://weather.example.com/mcp');
-  expect(readFileSync(join(followed.folder, 'gateway.env'), 'utf8')).toContain('WEATHER_API_KEY=change-me');
+  expect(readFileSync(join(followed.folder, 'gateway.env'), 'utf8')).toContain('\n# WEATHER_API_KEY=\n');
   expect(claude).toContain('+++ .mcp.json');
   expect(checked).toContain('files');
   expect(connected).toContain(`http://127.0.0.1:${port}/mcp`);

@@ -94,3 +94,12 @@ export function lineOfTarget({ text, list }: TargetList, name: string): number |
   const taken = list.items.find((item) => isMap(item) && textOf(item.get('name', true)) === name);
   return isMap(taken) ? text.slice(0, taken.range?.[0] ?? 0).split('\n').length : undefined;
 }
+
+/** The name of the only target whose tools have no prefix because it is alone; undefined if there is none. */
+export function onlyTarget({ list, section }: TargetList): string | undefined {
+  const mode = textOf(section.get('prefixMode', true)) ?? 'conditional';
+  const [first] = list.items;
+  return list.items.length === 1 && mode === 'conditional' && isMap(first)
+    ? textOf(first.get('name', true))
+    : undefined;
+}

@@ -11,21 +11,23 @@ import type { Variable } from '../init/variables.ts';
 
 /**
  * Adds variables at the end of the file beside a configuration, which only its owner can read if it is new. What the file has
- * stays as it is. Returns a function that undoes it.
+ * stays as it is. One without a value is a comment: a running gateway would start the server with a placeholder. Returns a function that undoes it.
  *
  * @throws CommandError with exit name `not_ok` if the file cannot be written
  */
 export function addVariables(path: string, variables: readonly Variable[], config: string): () => void {
   const before = textOf(path);
   if (before === undefined) {
-    writeNew(path, envFileText(variables, true, basename(config)), dirname(path), true);
+    writeNew(path, envFileText(variables, 'values only', basename(config)), dirname(path), true);
     return () => unlinkSync(path);
   }
-  const text = `${before}${before === '' || before.endsWith('\n') ? '' : '\n'}\n${envFileLines(variables, true)}`;
+  const text = `${before}${before === '' || before.endsWith('\n') ? '' : '\n'}\n${envFileLines(variables, 'values only')}`;
   const [old, added] = [parseEnv(before), parseEnv(text)];
   // An open quotation mark at the end of the file would take in what follows.
   const isKept = Object.entries(old).every(([name, value]) => added[name] === value);
-  if (!isKept || variables.some(({ name }) => added[name] === undefined || old[name] !== undefined))
+  const isMissing = ({ name, value, placeholder }: Variable): boolean =>
+    added[name] === undefined && (value !== undefined || placeholder === '');
+  if (!isKept || variables.some((each) => isMissing(each) || old[each.name] !== undefined))
     throw new CommandError('not_ok', `${path} cannot be added to`, 'close the quotation marks in it');
   if (Buffer.byteLength(text) > LIMITS.envFileBytes)
     throw new CommandError('not_ok', `${path} would be larger than ${LIMITS.envFileBytes} bytes`);

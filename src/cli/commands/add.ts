@@ -11,7 +11,7 @@ import { TARGET_NAME } from '../../server/mcp/backend-config.ts';
 import { withTarget } from '../add/insert-target.ts';
 import { type NewPins, newPins } from '../add/new-pins.ts';
 import { sourceTarget } from '../add/source-target.ts';
-import { lineOfTarget, targetListOf } from '../add/target-list.ts';
+import { lineOfTarget, onlyTarget, type TargetList, targetListOf } from '../add/target-list.ts';
 import { addVariables } from '../add/variables-file.ts';
 import type { Place } from '../clients/place.ts';
 import { configFileOf } from '../config-file.ts';
@@ -32,6 +32,7 @@ interface Options {
   readonly yes?: boolean;
   /** False with `--no-start`. */
   readonly start?: boolean;
+  readonly allowRisks?: boolean;
 }
 
 export const run: Run<Options> = async (options, given) => {
@@ -66,6 +67,7 @@ export const run: Run<Options> = async (options, given) => {
   const { package: wanted, remote } = options;
   const way = { name, server: options.server, wanted: { package: wanted, remote } };
   const { target, imported } = sourceTarget(options.from, way, place, variables);
+  consentTo(target, options, context);
   const text = withTarget(target, list, file);
   const isAsked = !options.yes && process.stdin.isTTY === true && context.stdout.isTTY === true;
   if (isAsked) variables.fill(await askValues(awaitedOf(target, variables)));
@@ -78,13 +80,29 @@ export const run: Run<Options> = async (options, given) => {
   const envPath = variablesFile(given, file)?.path;
   write({ file: resolve(context.cwd, file), text, before, pins, missing, envPath });
   context.stdout.write(
-    report({ name, file, target, imported, missing, awaited, envPath, pins, context, options })
+    report({ name, file, target, imported, missing, awaited, envPath, pins, context, options, list })
       .split('\n')
       .map(escapeControls)
       .join('\n'),
   );
   return EXIT_CODES.ok.code;
 };
+
+/**
+ * Prints what a server would get of this machine. A gateway that runs reads the configuration again at once, so a server that is added
+ * is as good as started.
+ *
+ * @throws CommandError with exit name `not_ok` unless the user has agreed
+ */
+function consentTo({ risks = [], value }: ImportedEntry, { allowRisks }: Options, { stderr }: Context): void {
+  for (const risk of risks) stderr.write(`risk     ${escapeControls(risk)}\n`);
+  if (risks.length > 0 && allowRisks !== true)
+    throw new CommandError(
+      'not_ok',
+      `${value.name} is not added: whoever wrote its file chose ${risks.length === 1 ? 'this' : 'these'}`,
+      'nothing was started or changed; --allow-risks adds it all the same',
+    );
+}
 
 /** The context with the variables of the file beside the configuration, to which others are added. */
 function withVariables(given: Context, file: string): Context {
@@ -162,14 +180,17 @@ interface Outcome {
   readonly pins: NewPins;
   readonly context: Context;
   readonly options: Options;
+  readonly list: TargetList;
 }
 
 function report(outcome: Outcome): string {
   const { name, file, target, imported, missing, awaited, envPath, pins, context } = outcome;
   const agctl = context.invocation?.(context.cwd) ?? 'agctl';
   const shownEnv = envPath === undefined ? '' : relative(context.cwd, envPath) || basename(envPath);
+  const renamed = renamedTools(outcome);
   const lines = [
     ...imported.notes.map((note) => `note     ${note}`),
+    ...(renamed === undefined ? [] : [`note     ${renamed}`]),
     ...imported.leftOut.map(({ what, reason }) => `left out ${what}: ${reason}`),
     ...[`added    ${name} to ${file}   ${summaryOf(target)}`],
   ];
@@ -188,7 +209,9 @@ function report(outcome: Outcome): string {
     '',
     'next',
     ...(awaited.length > 0
-      ? [`  fill in ${awaited.map(({ name: each }) => each).join(', ')} in ${shownEnv}`]
+      ? [
+          `  fill in ${awaited.map(({ name: each }) => each).join(', ')} in ${shownEnv}${awaited.some(({ placeholder }) => placeholder !== '') ? ': until then, a running gateway keeps the former configuration, and serve does not start' : ''}`,
+        ]
       : []),
     ...(tools === undefined ? [`  ${agctl} check${flag} --only targets --start     tries it`] : []),
     ...(tools === undefined && pins.file !== undefined
@@ -198,6 +221,14 @@ function report(outcome: Outcome): string {
     '',
   );
   return lines.join('\n');
+}
+
+/** That the tools of the only target so far get a prefix; undefined if they keep their names. */
+function renamedTools({ name, list }: Outcome): string | undefined {
+  const first = onlyTarget(list);
+  if (first === undefined) return undefined;
+  const others = ['toolSearch', 'bundles'].filter((key) => list.section.has(key));
+  return `with two targets, tools of ${first} are named ${first}_…, and those of ${name} ${name}_…${others.length > 0 ? `, also in ${others.map((key) => `\`${key}\``).join(' and ')}` : ''}; \`prefixMode: never\` in the \`mcp\` section keeps the names, unless both have a tool of the same name`;
 }
 
 /** What is started, or where it is. */

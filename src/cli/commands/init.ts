@@ -247,6 +247,10 @@ function report(outcome: Outcome): string {
     lines.push(...openLines(open).map((line) => `         ${line}`));
   }
   if (notes.length > 0) lines.push(...['', 'notes'], ...notes.map((note) => `  ${note}`));
+  const risks = targets.flatMap(({ value, risks: each = [] }) =>
+    each.map((risk) => `  ${value.name}: ${risk}`),
+  );
+  if (risks.length > 0) lines.push(...['', 'read before you start them'], ...risks);
   if (leftOut.length > 0)
     lines.push(
       ...['', 'not imported'],

@@ -39,19 +39,24 @@ export function writeNew(path: string, text: string, folder: string, isPrivate =
   }
 }
 
+/** Whether values are written, and what stands for one that is not known: a placeholder, or no value at all. */
+type Written = boolean | 'values only';
+
 /** The file of variables beside a configuration. */
 export function envFileText(
   variables: readonly Variable[],
-  withValues: boolean,
+  withValues: Written,
   config = DEFAULT_CONFIG_FILE,
 ): string {
   return `# Variables of ${config}, which agctl reads from this file when it starts; those of the environment take precedence.\n# Keep this file out of version control.\n\n${envFileLines(variables, withValues)}`;
 }
 
 /** The lines for variables. Values are quoted as `node --env-file` reads them. */
-export function envFileLines(variables: readonly Variable[], withValues: boolean): string {
+export function envFileLines(variables: readonly Variable[], withValues: Written): string {
   const lines = variables.map(({ name, value, from, placeholder = UNKNOWN_VALUE }) => {
-    const shown = withValues && value !== undefined ? quoted(value) : undefined;
+    const shown = withValues !== false && value !== undefined ? quoted(value) : undefined;
+    if (shown === undefined && withValues === 'values only' && placeholder !== '')
+      return `# ${from}\n# ${name}=\n`;
     return `# ${from}\n${name}=${shown ?? placeholder}\n`;
   });
   return lines.join('\n');

@@ -18,6 +18,8 @@ export interface ImportedEntry {
   readonly source: string;
   /** Variables without a value that a server needs, or may need: its file does not say. */
   readonly awaited?: readonly string[];
+  /** What a server of a registry would get of this machine, or show to others, beside what servers usually do; for people. */
+  readonly risks?: readonly string[];
 }
 
 /** What files contribute to a configuration. */

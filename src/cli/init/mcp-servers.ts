@@ -1,5 +1,5 @@
 import { isRecord, membersOf, textIn } from '../../core/foreign.ts';
-import { type Imported, NotImported } from './imported.ts';
+import { type Imported, type ImportedEntry, NotImported } from './imported.ts';
 import { hasReference, type PlaceholderContext, withReferences } from './placeholders.ts';
 import { headerPolicies, isOwnHeader, type TargetHeader } from './target-headers.ts';
 import { isSecretName, isSecretVariable, isToken } from './variables.ts';
@@ -59,13 +59,13 @@ export function addTarget(
   server: Entry,
   { source }: Pick<PlaceholderContext, 'source'>,
   { targets }: Pick<Imported, 'targets'>,
-  awaited: readonly string[] = [],
+  more: Pick<ImportedEntry, 'awaited' | 'risks'> = {},
 ): boolean {
   const value = { name: base, ...server };
   if (targets.some((known) => sameServer(known.value, value))) return false;
   const taken = (each: string): boolean => targets.some((known) => known.value.name === each);
   for (let count = 2; taken(value.name); count += 1) value.name = `${base}-${count}`;
-  targets.push({ value, source, awaited });
+  targets.push({ value, source, ...more });
   return true;
 }
 

@@ -3,6 +3,8 @@ import { NotImported } from '../imported.ts';
 import { literalText } from '../values.ts';
 import { type Entry, entriesOf, memberOf, onOneLine, textOf } from './fields.ts';
 import { type Argument, argumentsOf, type Inputs } from './inputs.ts';
+import { imageRisk, optionRisks } from './risks.ts';
+import type { Said } from './said.ts';
 
 /** A package of `server.json`, with its checked name. */
 interface Package {
@@ -84,8 +86,7 @@ const oci: Launcher = {
   words({ identifier, version, runtime, own, variables, registry }) {
     const hasTag = IMAGE.exec(identifier)?.groups;
     const isNamed = hasTag?.['tag'] !== undefined || hasTag?.['digest'] !== undefined;
-    const host = registry === undefined || /^[^/]+[.:][^/]*\//.test(identifier) ? '' : hostOf(registry);
-    const image = `${host}${identifier}${isNamed || version === undefined ? '' : `:${version}`}`;
+    const image = `${imageHost(identifier, registry)}${identifier}${isNamed || version === undefined ? '' : `:${version}`}`;
     const passed = new Set(
       runtime.map((word, index) => (isVariable(runtime, index) ? word.replace(/=.*/s, '') : '')),
     );
@@ -119,7 +120,9 @@ function refuseRegistry(registry: string | undefined): void {
     );
 }
 
-const hostOf = (registry: string): string => `${new URL(registry).host}/`;
+/** The host of a registry in front of an image that names none. */
+const imageHost = (identifier: string, registry: string | undefined): string =>
+  registry === undefined || /^[^/]+[.:][^/]*\//.test(identifier) ? '' : `${new URL(registry).host}/`;
 
 /** The registry of a package, by its current name or a former one. */
 export function registryTypeOf(entry: Entry): string {
@@ -136,11 +139,11 @@ export function packageLabel(entry: Entry): string {
 }
 
 /**
- * The `stdio` target of a package. Notes say what is not as the file has it.
+ * The `stdio` target of a package.
  *
  * @throws NotImported if the package cannot be started that way
  */
-export function packageTarget(entry: Entry, inputs: Inputs, notes: string[]): Entry {
+export function packageTarget(entry: Entry, inputs: Inputs, { notes, risks }: Said): Entry {
   const type = registryTypeOf(entry);
   const launcher = Object.hasOwn(LAUNCHERS, type) ? LAUNCHERS[type] : undefined;
   if (type === 'mcpb')
@@ -158,14 +161,16 @@ export function packageTarget(entry: Entry, inputs: Inputs, notes: string[]): En
   const env = environmentOf(entry, launcher, inputs);
   const runtime = runtimeWords(argumentsOf(entry, 'runtimeArguments', inputs), launcher, identifier);
   const words = launcher === oci ? withVariables(runtime, env) : runtime;
+  const registry = registryOf(entry, launcher);
   const args = launcher.words({
     identifier,
     version,
     runtime: words,
     own: argumentsOf(entry, 'packageArguments', inputs).flatMap(({ words: own }) => own),
     variables: [...env.keys()],
-    registry: registryOf(entry, launcher),
+    registry,
   });
+  risks.push(...optionRisks(command, words, identifier), ...sourceRisks(launcher, identifier, registry));
   notes.push(
     ...hints,
     ...unpinned(identifier, version, launcher),
@@ -181,6 +186,12 @@ export function packageTarget(entry: Entry, inputs: Inputs, notes: string[]): En
       warm: 1,
     },
   };
+}
+
+function sourceRisks(launcher: Launcher, identifier: string, registry: string | undefined): string[] {
+  if (launcher !== oci)
+    return registry === undefined ? [] : [`the package comes from ${onOneLine(registry)}`];
+  return [imageRisk(`${imageHost(identifier, registry)}${identifier}`) ?? []].flat();
 }
 
 function refuseTransport(entry: Entry): void {

@@ -9,6 +9,7 @@ import { type Entry, entriesOf } from './fields.ts';
 import { Inputs } from './inputs.ts';
 import { packageLabel, packageTarget, registryTypeOf } from './packages.ts';
 import { isSse, remoteLabel, remoteTarget } from './remotes.ts';
+import { nothingSaid, type Said } from './said.ts';
 
 /** A server as the MCP registry describes it, with what the registry says about its entry. */
 interface RegistryEntry {
@@ -63,7 +64,7 @@ interface Way {
   /** The registry of a package. */
   readonly registry: string;
   readonly label: string;
-  build(inputs: Inputs, owner: string, notes: string[]): Entry;
+  build(inputs: Inputs, owner: string, said: Said): Entry;
 }
 
 /**
@@ -105,14 +106,15 @@ function readServer(
   if (status === 'deleted') throw new NotImported('the registry has deleted it');
   const ways = waysOf(server);
   const { way, failed } = chosenWay(ways, owner, context);
-  const notes: string[] = [];
+  const said = nothingSaid();
   const inputs = new Inputs(owner, context.source, context.variables);
-  const target = way.build(inputs, owner, notes);
-  if (!addTarget(owner, target, context, imported, inputs.awaited)) return;
+  const target = way.build(inputs, owner, said);
+  const { awaited } = inputs;
+  if (!addTarget(owner, target, context, imported, { awaited, risks: said.risks })) return;
   imported.notes.push(
     `${owner}: ${way.label} was chosen${others(ways, way, failed)}`,
     ...(status === 'deprecated' ? [`${owner}: its publisher has deprecated it`] : []),
-    ...notes.map((note) => `${owner}: ${note}`),
+    ...said.notes.map((note) => `${owner}: ${note}`),
     ...(inputs.unset.length > 0 ? [`${owner}: optional, not set: ${shortList(inputs.unset)}`] : []),
   );
 }
@@ -132,7 +134,7 @@ function waysOf(server: Entry): readonly Way[] {
       number: index + 1,
       registry: registryTypeOf(entry),
       label: packageLabel(entry),
-      build: (inputs, _, notes) => packageTarget(entry, inputs, notes),
+      build: (inputs, _, said) => packageTarget(entry, inputs, said),
     }),
   );
   const remotes = entriesOf(server, 'remotes').map((entry, index): [boolean, Way] => [
@@ -142,7 +144,7 @@ function waysOf(server: Entry): readonly Way[] {
       number: index + 1,
       registry: '',
       label: remoteLabel(entry),
-      build: (inputs, owner) => remoteTarget(entry, owner, inputs),
+      build: (inputs, owner, said) => remoteTarget(entry, owner, inputs, said),
     },
   ]);
   // HTTP+SSE is the older transport.
@@ -168,7 +170,7 @@ function chosenWay(ways: readonly Way[], owner: string, { wanted, source }: Serv
   for (const way of asked) {
     try {
       // Without effect on the variables of the configuration.
-      way.build(new Inputs(owner, source, new Variables({})), owner, []);
+      way.build(new Inputs(owner, source, new Variables({})), owner, nothingSaid());
       return { way, failed };
     } catch (error) {
       if (!(error instanceof NotImported)) throw error;

@@ -4,6 +4,8 @@ import { headerPolicies, isOwnHeader, type TargetHeader } from '../target-header
 import { UNKNOWN_VALUE } from '../variables.ts';
 import { type Entry, entriesOf, flagOf, onOneLine, textOf } from './fields.ts';
 import type { Inputs } from './inputs.ts';
+import { plainRisk } from './risks.ts';
+import type { Said } from './said.ts';
 
 const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]{1,128}$/;
 
@@ -21,11 +23,13 @@ export const remoteLabel = (entry: Entry): string => onOneLine(stringIn(entry['u
  *
  * @throws NotImported if the gateway cannot reach it
  */
-export function remoteTarget(entry: Entry, owner: string, inputs: Inputs): Entry {
+export function remoteTarget(entry: Entry, owner: string, inputs: Inputs, { risks }: Said): Entry {
   const type = transportOf(entry);
   if (!/^(?:streamable(?:-http)?|http|sse)$/.test(type))
     throw new NotImported(`its transport is \`${onOneLine(type)}\`; expected streamable-http or sse`);
   const host = hostOf(entry, owner, inputs);
+  const plain = plainRisk(host);
+  if (plain !== undefined) risks.push(plain);
   const policies = headerPolicies(headersOf(entry, owner, inputs));
   return {
     [type === 'sse' ? 'sse' : 'mcp']: { host },
