@@ -1,4 +1,4 @@
-// Bundles the program into dist/cli: a file for each command, and one for what commands share (docs/decisions/0043).
+// Bundles the program and the library into dist/cli: a file for each command, and one for what commands share (docs/decisions/0043).
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
@@ -7,9 +7,10 @@ import { fileOfExport, lazyNodeModules } from './bundle/lazy-node-modules.mjs';
 import { thirdPartyNotices } from './bundle/third-party-notices.mjs';
 import { root } from './run.mjs';
 
-/** Files that something starts by name. */
+/** Files that something starts or imports by name. */
 const ENTRIES = {
   main: 'src/cli/main.ts',
+  library: 'src/library/index.ts',
   'sqlite-worker': 'src/adapter/memory/sqlite/worker.ts',
   'database-worker': 'src/server/database/sqlite-thread.ts',
   'onnx-worker': 'src/adapter/memory/embed/onnx/worker.ts',

@@ -5,6 +5,9 @@ import { fileURLToPath } from 'node:url';
 import { Ajv } from 'ajv';
 import addFormats from 'ajv-formats';
 import { describe, expect, test } from 'vitest';
+import { apiReference } from '../scripts/types/api-reference.ts';
+import { configTypes } from '../scripts/types/config-types.ts';
+import { requestFactsTypes } from '../scripts/types/request-facts.ts';
 import { compatibilityPage } from '../src/cli/compatibility/page.ts';
 import { main } from '../src/cli/main.ts';
 import { configPage } from '../src/cli/man/config-page.ts';
@@ -20,6 +23,14 @@ import { configJsonSchema } from '../src/server/config/json-schema.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const generated = referenceFiles();
+
+test.each([
+  ['src/library/config-types.ts', configTypes],
+  ['src/library/request-facts.ts', requestFactsTypes],
+  ['docs/library-api.md', apiReference],
+])('%s is up to date', async (file, text) => {
+  expect(readFileSync(join(root, file), 'utf8'), 'run `npm run gen`').toBe(await text());
+});
 
 test('docs/compatibility.md is up to date', () => {
   expect(readFileSync(join(root, 'docs', 'compatibility.md'), 'utf8'), 'run `npm run gen`').toBe(

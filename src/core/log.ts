@@ -52,14 +52,22 @@ export interface Log {
 
 /** `level` is a level or a list of directives; given as `LogDirectives`, several logs share them. */
 export function createLog(sink: LineSink, level: string | LogDirectives, format: LineFormat): Log {
-  const directives = typeof level === 'string' ? new LogDirectives(level) : level;
   const print =
     typeof format === 'object' ? terminalPrinter(format) : format === 'json' ? jsonLine : textLine;
+  return logTo((...message) => sink.write(print(...message)), level);
+}
+
+/** What is done with each message that the directives allow. */
+export type LogWriter = (level: LogLevel, scope: string, message: string, fields: LogFields) => void;
+
+/** The same, with messages as they are. */
+export function logTo(write: LogWriter, level: string | LogDirectives): Log {
+  const directives = typeof level === 'string' ? new LogDirectives(level) : level;
   const at =
     (lineLevel: LogLevel) =>
     (scope: string, message: string, fields: LogFields = {}): void => {
       if (!directives.allows(scope, lineLevel)) return;
-      sink.write(print(lineLevel, scope, message, fields));
+      write(lineLevel, scope, message, fields);
     };
   const error = at('error');
   const contained = new InternalErrors();

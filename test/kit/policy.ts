@@ -3,6 +3,7 @@ import { Socket } from 'node:net';
 import { createLog } from '../../src/core/log.ts';
 import { loadConfigText } from '../../src/server/config/load.ts';
 import { handleRequest } from '../../src/server/kernel/pipeline.ts';
+import { clientOf } from '../../src/server/kernel/request/client-connection.ts';
 import { HeaderList } from '../../src/server/kernel/request/header-list.ts';
 import { type Reply, RequestContext } from '../../src/server/kernel/request/request-context.ts';
 import { compileRuntime } from '../../src/server/runtime/runtime.ts';
@@ -87,6 +88,7 @@ function contextOf({ method = 'GET', target = '/', headers = {}, body = '' }: Po
     'default',
     new HeaderList(message.rawHeaders),
     body === '' ? undefined : message,
+    clientOf(message.socket),
   );
 }
 

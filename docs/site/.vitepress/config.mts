@@ -41,7 +41,10 @@ export default defineConfig({
       },
       { text: 'MCP', items: pages('mcp-sessions', 'mcp-tools', 'stdio', 'openapi') },
       { text: 'LLM', items: pages('llm', 'llm-providers', 'llm-translation', 'guardrails', 'budgets') },
-      { text: 'Gateway', items: pages('routing', 'traffic', 'listeners', 'sign-in', 'reload', 'workers') },
+      {
+        text: 'Gateway',
+        items: pages('routing', 'traffic', 'listeners', 'sign-in', 'reload', 'workers', 'library'),
+      },
       {
         text: 'Operation',
         items: pages(
@@ -69,7 +72,7 @@ export default defineConfig({
             collapsed: true,
             items: commands.map((name) => reference(name, name.replaceAll('-', ' '))),
           },
-          ...pages('compatibility', 'dependencies', 'decisions/README'),
+          ...pages('library-api', 'compatibility', 'dependencies', 'decisions/README'),
         ],
       },
     ],

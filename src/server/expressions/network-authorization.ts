@@ -1,7 +1,6 @@
-import type { Socket } from 'node:net';
 import { z } from 'zod';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import { clientOf } from '../kernel/request/client-connection.ts';
+import type { ClientConnection } from '../kernel/request/client-connection.ts';
 import { sourceOf } from './connection-variables.ts';
 import { compileRules, ruleList } from './rules.ts';
 import { networkScope } from './scopes.ts';
@@ -19,13 +18,12 @@ export const networkAuthorizationSchema = z
 export function compileNetworkAuthorization(
   { rules }: z.output<typeof networkAuthorizationSchema>,
   context: CompileContext,
-): (socket: Socket) => boolean {
+): (client: ClientConnection) => boolean {
   const decide = compileRules(rules, 'allow', networkScope, context);
-  return (socket) => {
-    const source = sourceOf(clientOf(socket));
+  return (client) => {
+    const source = sourceOf(client);
     const { allowed } = decide((root) => (root === 'source' ? source : null));
-    if (!allowed)
-      context.log.debug('proxy::tcp', 'a connection was refused', { 'src.addr': clientOf(socket).label });
+    if (!allowed) context.log.debug('proxy::tcp', 'a connection was refused', { 'src.addr': client.label });
     return allowed;
   };
 }

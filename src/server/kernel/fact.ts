@@ -44,8 +44,10 @@ export interface Column<Source> {
    * `json` as text.
    */
   readonly type: 'text' | 'count' | 'time' | 'duration' | 'usd' | 'flag' | 'json';
-  /** Its name in responses of the admin server. */
+  /** Its name in responses of the admin server, and for programs that the gateway runs in. */
   readonly shown: string;
+  /** Its meaning in one line. */
+  readonly doc: string;
   /** Its name as a filter of searches, if it is one. */
   readonly filter?: string;
   /** In ms or USD, if it is a duration or an amount. */

@@ -19,7 +19,7 @@ function tokens(count: keyof Usage, fact: Omit<TokenFact, 'count' | 'read' | 'is
 const input = tokens('input', {
   name: 'gen_ai.usage.input_tokens',
   cel: { member: 'inputTokens', type: 'int', doc: 'Input tokens.' },
-  column: { name: 'input_tokens', type: 'count', shown: 'inputTokens' },
+  column: { name: 'input_tokens', type: 'count', shown: 'inputTokens', doc: 'Input tokens.' },
   metric: 'input',
   traced: 'input_tokens',
 });
@@ -27,7 +27,7 @@ const input = tokens('input', {
 const output = tokens('output', {
   name: 'gen_ai.usage.output_tokens',
   cel: { member: 'outputTokens', type: 'int', doc: 'Output tokens.' },
-  column: { name: 'output_tokens', type: 'count', shown: 'outputTokens' },
+  column: { name: 'output_tokens', type: 'count', shown: 'outputTokens', doc: 'Output tokens.' },
   metric: 'output',
   traced: 'output_tokens',
 });
@@ -35,7 +35,12 @@ const output = tokens('output', {
 const cacheRead = tokens('cachedInput', {
   name: 'gen_ai.usage.cache_read.input_tokens',
   cel: { member: 'cachedInputTokens', type: 'int', doc: "Input tokens read from the provider's cache." },
-  column: { name: 'cached_tokens', type: 'count', shown: 'cachedInputTokens' },
+  column: {
+    name: 'cached_tokens',
+    type: 'count',
+    shown: 'cachedInputTokens',
+    doc: "Input tokens read from the provider's cache.",
+  },
   metric: 'input_cache_read',
   traced: 'cache_read_input_tokens',
 });
@@ -47,7 +52,12 @@ const cacheWrite = tokens('cacheWrite', {
     type: 'int',
     doc: "Input tokens written to the provider's cache.",
   },
-  column: { name: 'cache_write_tokens', type: 'count', shown: 'cacheWriteTokens' },
+  column: {
+    name: 'cache_write_tokens',
+    type: 'count',
+    shown: 'cacheWriteTokens',
+    doc: "Input tokens written to the provider's cache.",
+  },
   metric: 'input_cache_write',
   traced: 'cache_creation_input_tokens',
 });
@@ -56,7 +66,12 @@ const reasoning = tokens('reasoning', {
   name: 'gen_ai.usage.reasoning_tokens',
   attributes: ['gen_ai.usage.reasoning.output_tokens'],
   cel: { member: 'reasoningTokens', type: 'int', doc: 'Reasoning tokens.' },
-  column: { name: 'reasoning_tokens', type: 'count', shown: 'reasoningTokens' },
+  column: {
+    name: 'reasoning_tokens',
+    type: 'count',
+    shown: 'reasoningTokens',
+    doc: 'Reasoning tokens, which are among the output tokens.',
+  },
   traced: 'reasoning_tokens',
 });
 
@@ -98,7 +113,12 @@ export const llmFacts: readonly Fact<LlmCall>[] = [
   {
     read: ({ streaming }) => streaming,
     cel: { member: 'streaming', type: 'bool', doc: 'Whether the client requested a stream.' },
-    column: { name: 'streamed', type: 'flag', shown: 'streamed' },
+    column: {
+      name: 'streamed',
+      type: 'flag',
+      shown: 'streamed',
+      doc: 'Whether the client requested a stream.',
+    },
     attributes: ['gen_ai.request.stream'],
     attribute: ({ streaming }) => streaming || undefined,
     isOfCall: true,
@@ -113,13 +133,25 @@ export const llmFacts: readonly Fact<LlmCall>[] = [
   {
     name: 'gen_ai.provider.name',
     cel: { member: 'provider', type: 'string', doc: 'Name of the provider.' },
-    column: { name: 'provider', type: 'text', shown: 'provider', filter: 'provider' },
+    column: {
+      name: 'provider',
+      type: 'text',
+      shown: 'provider',
+      doc: 'Name of the provider.',
+      filter: 'provider',
+    },
     read: ({ provider }) => provider,
   },
   {
     name: 'gen_ai.request.model',
     cel: { member: 'requestModel', type: 'string', doc: 'Model requested by the client.' },
-    column: { name: 'model', type: 'text', shown: 'model', filter: 'model' },
+    column: {
+      name: 'model',
+      type: 'text',
+      shown: 'model',
+      doc: 'Model requested by the client.',
+      filter: 'model',
+    },
     read: ({ requestModel }) => requestModel,
   },
   {
@@ -129,6 +161,7 @@ export const llmFacts: readonly Fact<LlmCall>[] = [
       name: 'used_model',
       type: 'text',
       shown: 'usedModel',
+      doc: 'Model that answered.',
       read: ({ responseModel, providerModel }) => responseModel ?? providerModel,
     },
     isOfCall: true,
@@ -151,7 +184,12 @@ export const llmFacts: readonly Fact<LlmCall>[] = [
       type: 'string',
       doc: 'Why the token counts are estimated; absent if they are reported.',
     },
-    column: { name: 'estimated', type: 'text', shown: 'usageEstimated' },
+    column: {
+      name: 'estimated',
+      type: 'text',
+      shown: 'usageEstimated',
+      doc: 'Why the token counts are estimated; absent if they are reported.',
+    },
     read: ({ estimated }) => estimated,
   },
   {
@@ -167,6 +205,7 @@ export const llmFacts: readonly Fact<LlmCall>[] = [
       name: 'first_token',
       type: 'duration',
       shown: 'firstTokenMs',
+      doc: 'Milliseconds from the request to the first token.',
       read: ({ firstTokenAfter }) => firstTokenAfter,
     },
     read: ({ streaming, firstTokenAfter }) => (streaming ? seconds(firstTokenAfter) : undefined),
@@ -191,7 +230,12 @@ export const llmFacts: readonly Fact<LlmCall>[] = [
       type: 'bool',
       doc: 'True if the answer was given before (`cache` of the model); absent otherwise.',
     },
-    column: { name: 'cache_hit', type: 'flag', shown: 'cacheHit' },
+    column: {
+      name: 'cache_hit',
+      type: 'flag',
+      shown: 'cacheHit',
+      doc: 'Whether the answer was given before (`cache` of the model).',
+    },
     read: ({ isCacheHit }) => isCacheHit,
   },
   { name: 'gw.ai.guardrail.unseen', read: ({ unseenMedia }) => unseenMedia },
@@ -203,7 +247,7 @@ export const llmFacts: readonly Fact<LlmCall>[] = [
   {
     name: 'gw.ai.usage.cost.total',
     attribute: ({ cost }) => (cost?.total === undefined ? undefined : Number(cost.total)),
-    column: { name: 'cost', type: 'usd', shown: 'costUsd' },
+    column: { name: 'cost', type: 'usd', shown: 'costUsd', doc: 'Cost in USD.' },
     read: ({ cost }) => cost?.total,
   },
   {

@@ -13,7 +13,13 @@ export const mcpFacts: readonly Fact<McpFields>[] = [
   },
   {
     name: 'mcp.target',
-    column: { name: 'target', type: 'text', shown: 'target', filter: 'target' },
+    column: {
+      name: 'target',
+      type: 'text',
+      shown: 'target',
+      doc: 'Name of the MCP target.',
+      filter: 'target',
+    },
     read: ({ target }) => target,
   },
   { name: 'mcp.resource.type', read: ({ resourceType }) => resourceType },
@@ -24,6 +30,7 @@ export const mcpFacts: readonly Fact<McpFields>[] = [
       name: 'tool',
       type: 'text',
       shown: 'tool',
+      doc: 'Name of the tool or prompt, or URI of the resource.',
       filter: 'tool',
       read: ({ tool, prompt, resourceUri }) => tool ?? prompt ?? resourceUri,
     },
@@ -37,7 +44,13 @@ export const mcpFacts: readonly Fact<McpFields>[] = [
   {
     name: 'mcp.session.id',
     cel: { member: 'sessionId', type: 'string', doc: 'Shortened session id, for the log only.' },
-    column: { name: 'session', type: 'text', shown: 'session', filter: 'session' },
+    column: {
+      name: 'session',
+      type: 'text',
+      shown: 'session',
+      doc: 'Shortened session id.',
+      filter: 'session',
+    },
     read: ({ sessionId }) => sessionId,
   },
   { name: 'gw.mcp.result.cut_tokens', read: ({ cutTokens }) => cutTokens },

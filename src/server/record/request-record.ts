@@ -13,49 +13,149 @@ import { mcpFields } from '../mcp/request-fields.ts';
 import { costUnits } from './money.ts';
 import type { RecordPolicy } from './policy.ts';
 
+/** What the record of a request needs of the policy. */
+type Redaction = Pick<RecordPolicy, 'added' | 'label' | 'value'>;
+
 /** A request that has ended, with what its columns are read from. */
 interface Ended {
   readonly ctx: RequestContext;
   readonly status: number;
   /** Values of `add`. */
   readonly added: Readonly<Record<string, CelResult>> | undefined;
-  readonly policy: RecordPolicy;
+  readonly policy: Redaction;
 }
 
 type ReadColumn<Source> = Column<Source> & Required<Pick<Column<Source>, 'read'>>;
 
 /** Columns of every request. Those of its calls are in the facts of their features. */
 const REQUEST_COLUMNS: readonly ReadColumn<Ended>[] = [
-  { name: 'time', type: 'time', shown: 'time', read: ({ ctx }) => ctx.timings.startedAt },
-  { name: 'duration', type: 'duration', shown: 'durationMs', read: ({ ctx }) => ctx.timings.duration },
+  {
+    name: 'time',
+    type: 'time',
+    shown: 'time',
+    doc: 'When the request was received.',
+    read: ({ ctx }) => ctx.timings.startedAt,
+  },
+  {
+    name: 'duration',
+    type: 'duration',
+    shown: 'durationMs',
+    doc: 'Milliseconds until the end of its response.',
+    read: ({ ctx }) => ctx.timings.duration,
+  },
   {
     name: 'protocol',
     type: 'text',
     shown: 'protocol',
+    doc: '`http`, `mcp`, `llm` or `a2a`.',
     filter: 'protocol',
     read: ({ ctx }) => (a2aCall.get(ctx) === undefined ? ctx.protocol : 'a2a'),
   },
-  { name: 'operation', type: 'text', shown: 'operation', filter: 'operation', read: operationOf },
-  { name: 'listener', type: 'text', shown: 'listener', read: ({ ctx }) => ctx.listener },
-  { name: 'route', type: 'text', shown: 'route', filter: 'route', read: ({ ctx }) => ctx.route },
-  { name: 'path', type: 'text', shown: 'path', read: ({ ctx }) => pathOf(ctx) },
-  { name: 'status', type: 'count', shown: 'status', read: ({ status }) => status },
-  { name: 'error', type: 'text', shown: 'error', read: errorOf },
+  {
+    name: 'operation',
+    type: 'text',
+    shown: 'operation',
+    doc: 'Operation of an LLM call, method of an MCP message or A2A call, otherwise method of the request.',
+    filter: 'operation',
+    read: operationOf,
+  },
+  {
+    name: 'listener',
+    type: 'text',
+    shown: 'listener',
+    doc: 'Name of the listener.',
+    read: ({ ctx }) => ctx.listener,
+  },
+  {
+    name: 'route',
+    type: 'text',
+    shown: 'route',
+    doc: 'Name of the selected route.',
+    filter: 'route',
+    read: ({ ctx }) => ctx.route,
+  },
+  {
+    name: 'path',
+    type: 'text',
+    shown: 'path',
+    doc: 'Path that the client requested.',
+    read: ({ ctx }) => pathOf(ctx),
+  },
+  {
+    name: 'status',
+    type: 'count',
+    shown: 'status',
+    doc: 'Status of the response; 499 if the client left before it.',
+    read: ({ status }) => status,
+  },
+  {
+    name: 'error',
+    type: 'text',
+    shown: 'error',
+    doc: 'The error that the client received, or that a provider or server reported.',
+    read: errorOf,
+  },
   {
     name: 'reason',
     type: 'text',
     shown: 'reason',
+    doc: 'The part of the gateway that answered, such as `Authorization`; absent if it was the upstream.',
     read: ({ ctx }) => (ctx.reason === 'Upstream' ? undefined : ctx.reason),
   },
   // Who ended a response before it was complete.
-  { name: 'cut', type: 'text', shown: 'cut', read: cutBy },
-  { name: 'caller', type: 'text', shown: 'key', filter: 'key', read: keyOf },
-  { name: 'user_name', type: 'text', shown: 'user', filter: 'user', read: userOf },
-  { name: 'user_group', type: 'text', shown: 'group', filter: 'group', read: groupOf },
-  { name: 'client', type: 'text', shown: 'client', read: ({ ctx }) => ctx.client.address },
-  { name: 'agent', type: 'text', shown: 'userAgent', read: ({ ctx }) => ctx.headers.get('user-agent') },
-  { name: 'trace_id', type: 'text', shown: 'traceId', filter: 'trace', read: ({ ctx }) => ctx.span?.traceId },
-  { name: 'added', type: 'json', shown: 'added', read: addedText },
+  {
+    name: 'cut',
+    type: 'text',
+    shown: 'cut',
+    doc: 'Who ended a response before it was complete: `client`, `upstream` or `timeout`.',
+    read: cutBy,
+  },
+  { name: 'caller', type: 'text', shown: 'key', doc: 'Name of the API key.', filter: 'key', read: keyOf },
+  {
+    name: 'user_name',
+    type: 'text',
+    shown: 'user',
+    doc: 'Subject of the token, or user of the key.',
+    filter: 'user',
+    read: userOf,
+  },
+  {
+    name: 'user_group',
+    type: 'text',
+    shown: 'group',
+    doc: 'Group or team of the key.',
+    filter: 'group',
+    read: groupOf,
+  },
+  {
+    name: 'client',
+    type: 'text',
+    shown: 'client',
+    doc: 'IP address of the client.',
+    read: ({ ctx }) => ctx.client.address,
+  },
+  {
+    name: 'agent',
+    type: 'text',
+    shown: 'userAgent',
+    doc: 'User agent of the client.',
+    read: ({ ctx }) => ctx.headers.get('user-agent'),
+  },
+  {
+    name: 'trace_id',
+    type: 'text',
+    shown: 'traceId',
+    doc: 'Id of the OpenTelemetry trace, if the request is recorded for it.',
+    filter: 'trace',
+    read: ({ ctx }) => ctx.span?.traceId,
+  },
+  {
+    name: 'added',
+    type: 'json',
+    shown: 'added',
+    doc: 'Fields that `frontendPolicies.accessLog.database.add` names.',
+    read: addedText,
+  },
 ];
 
 const LLM_COLUMNS = columnsOf(llmFacts);
@@ -72,7 +172,7 @@ export const COLUMNS: readonly Column<never>[] = [...REQUEST_COLUMNS, ...MCP_COL
 export type RequestRecord = Readonly<Record<string, string | number | null>>;
 
 /** The record of a request that has ended. All its texts are redacted. */
-export function recordOf(ctx: RequestContext, status: number, policy: RecordPolicy): RequestRecord {
+export function recordOf(ctx: RequestContext, status: number, policy: Redaction): RequestRecord {
   const llm = llmCall.get(ctx);
   const record: Record<string, string | number | null> = {};
   const store = <Source>(columns: readonly ReadColumn<Source>[], source: Source | undefined): void => {
@@ -90,11 +190,7 @@ export function recordOf(ctx: RequestContext, status: number, policy: RecordPoli
 /** The only column that is never null and that a request without a call lacks. */
 const absent = (type: Column<never>['type']): number | null => (type === 'flag' ? 0 : null);
 
-function stored(
-  type: Column<never>['type'],
-  value: FieldValue,
-  policy: RecordPolicy,
-): string | number | null {
+function stored(type: Column<never>['type'], value: FieldValue, policy: Redaction): string | number | null {
   if (value === undefined || value === null) return absent(type);
   if (type === 'text') return policy.label(String(value));
   if (type === 'json') return String(value);

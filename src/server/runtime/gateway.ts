@@ -1,8 +1,6 @@
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { overlap } from '../../core/listen.ts';
 import type { LineFormat, LineSink, Log } from '../../core/log.ts';
-import { addressOf } from '../config/plan/plan.ts';
 import { handleRequest } from '../kernel/pipeline.ts';
 import { replyToError } from '../kernel/request/error-response.ts';
 import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
@@ -14,20 +12,21 @@ import type { Metrics } from '../observe/metrics/metrics.ts';
 import type { Tracing } from '../observe/otlp/tracing.ts';
 import type { TraceSubscribers } from '../observe/trace-subscribers.ts';
 import { Recorder, unrecorded } from '../record/recorder.ts';
+import type { FetchClient } from '../transport/fetch/fetch-requests.ts';
 import type { RetiredComponents } from './component-cache.ts';
 import { FinishedRequests } from './finished-requests.ts';
+import { openPorts } from './open-ports.ts';
 import { type OpenRequestList, OpenRequests } from './open-requests.ts';
 import {
   type ActiveConfig,
   activeConfig,
   activeConfigFor,
-  openPort,
   type Port,
   type PortEvents,
   portKey,
   tunnelTo,
 } from './port.ts';
-import { RequestRecords } from './request-records.ts';
+import { type RequestEndedListener, RequestRecords } from './request-records.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
 import { isForwarded, type WorkerRole } from './worker-role.ts';
 
@@ -40,6 +39,8 @@ export interface GatewayOptions {
   readonly accessLogFormat?: LineFormat | undefined;
   /** If the gateway is one of several workers. */
   readonly worker?: WorkerRole | undefined;
+  /** Whether ports are opened. Otherwise, requests come from the program only (`handle`). Default: true. */
+  readonly hasSockets?: boolean;
 }
 
 /** A compiled configuration whose ports are open, and which is not active yet. */
@@ -56,9 +57,16 @@ export interface Gateway {
   readonly listeners: readonly { readonly gateway: GatewayRuntime; readonly port: number }[];
   /** Calls `listener` after every finished request until the returned function is called. */
   onRequestFinished(listener: RequestFinishedListener): () => void;
+  /** Calls `listener` after every request, until the returned function is called. */
+  onRequestEnded(listener: RequestEndedListener): () => void;
   readonly metrics: Metrics;
   /** Streams of `/debug/trace`. */
   readonly traceSubscribers: TraceSubscribers;
+  /**
+   * Answers a request of the program that the gateway runs in, as one that was received on the port of that gateway of the
+   * configuration. Throws if there is none of this name; otherwise as `FetchRequests.handle`.
+   */
+  handle(request: Request, client: FetchClient, gateway: string): Promise<Response>;
   /** Requests whose response has not ended. */
   readonly openRequests: OpenRequestList;
   /** Open connections of each gateway. */
@@ -101,6 +109,7 @@ export class RunningGateway implements Gateway {
   });
   readonly #events: PortEvents;
   readonly #worker: WorkerRole | undefined;
+  readonly #hasSockets: boolean;
   readonly #recorder: Recorder | undefined;
   #runtime: Runtime;
   #tracing: Tracing | undefined;
@@ -111,8 +120,10 @@ export class RunningGateway implements Gateway {
   readonly #retiring = new Set<Promise<void>>();
   isClosing = false;
 
-  constructor({ runtime, log, accessLog: sink, accessLogFormat, worker }: GatewayOptions) {
+  constructor(options: GatewayOptions) {
+    const { runtime, log, accessLog: sink, accessLogFormat, worker, hasSockets = true } = options;
     this.#runtime = runtime;
+    this.#hasSockets = hasSockets;
     this.#worker = worker;
     this.#log = log;
     this.metrics = runtime.metrics;
@@ -219,8 +230,18 @@ export class RunningGateway implements Gateway {
     return this.#requests;
   }
 
+  async handle(request: Request, client: FetchClient, gateway: string): Promise<Response> {
+    const port = [...this.#ports.values()].find(({ active }) => active.gateway.plan.name === gateway);
+    if (port === undefined) throw new Error(`the configuration has no gateway ${gateway}`);
+    return port.fetched.handle(request, client);
+  }
+
   onRequestFinished(listener: RequestFinishedListener): () => void {
     return this.#records.accessLog.onRequestFinished(listener);
+  }
+
+  onRequestEnded(listener: RequestEndedListener): () => void {
+    return this.#records.onEnded(listener);
   }
 
   connections(): ReturnType<Gateway['connections']> {
@@ -254,7 +275,9 @@ export class RunningGateway implements Gateway {
       isAnswering ??= this.#requests.abort(numbers, this.#log);
       return isAnswering;
     };
-    return ports.map(({ listener }) => listener.close(this.#drainTime, beforeAbort));
+    return ports.flatMap((port) =>
+      [port.listener, port.fetched].map((closed) => closed.close(this.#drainTime, beforeAbort)),
+    );
   }
 
   get #drainTime(): number {
@@ -301,33 +324,14 @@ export class RunningGateway implements Gateway {
     }
   }
 
-  /** The ports of a runtime. Opens those that are not open yet; if one fails, closes them again and rejects. */
-  async #openPorts(runtime: Runtime, tracing: Tracing | undefined): Promise<Map<string, Port>> {
-    const ports = new Map<string, Port>();
-    const opened: Port[] = [];
-    const ownAddresses = [...this.#ports.values()].map(({ listener, active }) =>
-      addressOf({ address: active.gateway.plan.address, port: listener.port }),
-    );
-    try {
-      for (const { plan } of runtime.gateways) {
-        const known = this.#ports.get(portKey(plan));
-        const configFor = (port?: number): ActiveConfig =>
-          activeConfigFor(runtime, plan.name, tracing, this.#worker, port);
-        const isOwnPort = ownAddresses.some((address) => overlap(address, addressOf(plan)));
-        const acceptor = this.#worker?.acceptor(portKey(plan));
-        const port =
-          known ?? (await openPort(plan, configFor(), this.#events, configFor, isOwnPort, acceptor));
-        ports.set(portKey(plan), port);
-        if (known !== undefined) continue;
-        opened.push(port);
-        const bind = `bind/${port.listener.port}`;
-        this.#logBind('started bind', bind, plan.name);
-      }
-    } catch (error) {
-      await Promise.all(opened.map(({ listener }) => listener.close(0)));
-      throw error;
-    }
-    return ports;
+  #openPorts(runtime: Runtime, tracing: Tracing | undefined): Promise<Map<string, Port>> {
+    return openPorts(runtime, this.#ports, {
+      tracing,
+      events: this.#events,
+      worker: this.#worker,
+      hasSockets: this.#hasSockets,
+      opened: (port) => this.#logBind('started bind', port),
+    });
   }
 
   /** Closes what only in-flight requests still use, once they have ended or the drain time is over. */
@@ -338,10 +342,7 @@ export class RunningGateway implements Gateway {
   ): void {
     if (removed.length + unused.length + inherited.length === 0 && tracing === undefined) return;
     for (const { value } of unused) value.drain?.();
-    for (const { listener, active } of removed) {
-      const bind = `bind/${listener.port}`;
-      this.#logBind('stopping bind', bind, active.gateway.plan.name);
-    }
+    for (const port of removed) this.#logBind('stopping bind', port);
     const closed = this.#closePorts(removed);
     const retired = Promise.all([...closed, this.#requests.afterAll(this.#drainTime)])
       .then(async () => {
@@ -358,9 +359,11 @@ export class RunningGateway implements Gateway {
     this.#retiring.add(retired);
   }
 
-  /** In a worker, the process that has opened the port logs it. */
-  #logBind(event: string, bind: string, listener: string): void {
-    if (this.#worker === undefined) this.#log.info('proxy::gateway', event, { bind, listener });
+  /** In a worker, the process that has opened the port logs it. Without sockets, none was opened. */
+  #logBind(event: string, { listener, active }: Port): void {
+    if (this.#worker !== undefined || !this.#hasSockets) return;
+    const bind = `bind/${listener.port}`;
+    this.#log.info('proxy::gateway', event, { bind, listener: active.gateway.plan.name });
   }
 
   #openRecorder({ database, settings, inspection }: Runtime): Recorder | undefined {

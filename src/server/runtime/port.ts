@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import type { Diagnostic, Path } from '../../core/diagnostic.ts';
 import { messageOf } from '../../core/errors.ts';
 import { errorCode } from '../../core/foreign.ts';
@@ -5,15 +6,17 @@ import type { YamlSource } from '../../core/yaml/source.ts';
 import type { GatewayPlan } from '../config/plan/plan.ts';
 import { transportOf } from '../config/plan/protocols.ts';
 import { GATEWAY } from '../kernel/gateway-name.ts';
+import { clientOf } from '../kernel/request/client-connection.ts';
 import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { BindMetrics } from '../observe/metrics/metrics.ts';
 import type { Tracing } from '../observe/otlp/tracing.ts';
+import { FetchRequests } from '../transport/fetch/fetch-requests.ts';
 import type { AcceptTunnel } from '../transport/http1/connect-tunnels.ts';
 import type { RelayedConnection } from '../transport/listener/entrance.ts';
 import type { Acceptor } from '../transport/listener/injected-connections.ts';
 import { openListener } from '../transport/listener/listener.ts';
-import type { Listener } from '../transport/listener/listener-options.ts';
+import type { Listener, ListenerOptions } from '../transport/listener/listener-options.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
 import { type Placement, placementOf, type WorkerRole } from './worker-role.ts';
 
@@ -89,6 +92,8 @@ export function portDiagnostic(
 export interface Port {
   active: ActiveConfig;
   readonly listener: Listener;
+  /** Requests of the program that the gateway runs in. */
+  readonly fetched: FetchRequests;
 }
 
 /** Handlers for the requests of a port. */
@@ -125,7 +130,7 @@ export async function openPort(
   acceptor?: Acceptor,
 ): Promise<Port> {
   const state = { active: first };
-  const listener = await openListener({
+  const options: ListenerOptions = {
     get listener() {
       return state.active.gateway.plan.name;
     },
@@ -137,8 +142,11 @@ export async function openPort(
     isInternal,
     ...(isTunnel === true && { tunnel }),
     settings: () => state.active.runtime.connections,
-    admits: (socket) => state.active.runtime.admits?.(socket) ?? true,
-    authorizes: (socket) => state.active.runtime.authorizes?.(socket),
+    admits: (socket) => state.active.runtime.admits?.(clientOf(socket)) ?? true,
+    authorizes: (socket) => {
+      const { authorizes } = state.active.runtime;
+      return authorizes && whileOpen(socket, (gone) => authorizes(clientOf(socket), gone));
+    },
     entrances: () => state.active.gateway.entrances,
     handle: (ctx) => handle(ctx, state.active),
     replied,
@@ -150,12 +158,29 @@ export async function openPort(
     relayed: (connection) => relayed(connection, state.active),
     connected: () => state.active.bind?.connected(),
     disconnected: (received, sent) => state.active.bind?.disconnected(received, sent),
-  }).catch((error: unknown) => {
+  };
+  const listener = await openListener(options).catch((error: unknown) => {
     if (acceptor !== undefined) throw new Error(`its Unix socket could not be opened: ${messageOf(error)}`);
     throw new PortError(portPath, port, error, isOwnPort);
   });
   state.active = activeConfigFor(listener.port);
-  return Object.assign(state, { listener });
+  const fetched = new FetchRequests(options, listener.port, {
+    admits: (client) => state.active.runtime.admits?.(client) ?? true,
+    authorizes: (client, gone) => state.active.runtime.authorizes?.(client, gone),
+  });
+  return Object.assign(state, { listener, fetched });
+}
+
+/** Does work for a connection; `gone` is aborted if it closes before. */
+async function whileOpen<T>(socket: Socket, work: (gone: AbortSignal) => Promise<T>): Promise<T> {
+  const gone = new AbortController();
+  const leave = (): void => gone.abort();
+  socket.once('close', leave);
+  try {
+    return await work(gone.signal);
+  } finally {
+    socket.off('close', leave);
+  }
 }
 
 /** What takes a tunnel to a port. Ports on one address of the machine may be meant for some of its networks only. */

@@ -32,6 +32,9 @@ interface EndedRequest {
   readonly bodyBytes: number;
 }
 
+/** Gets the status that the log shows, and the configuration that handled the request. */
+export type RequestEndedListener = (ctx: RequestContext, status: number, runtime: Runtime) => void;
+
 /** What is done with each, in this order. */
 const STEPS: readonly ((ended: EndedRequest, records: RequestRecords) => void)[] = [
   function usage({ ctx, active: { runtime } }) {
@@ -51,6 +54,9 @@ const STEPS: readonly ((ended: EndedRequest, records: RequestRecords) => void)[]
   },
   function record(ended, records) {
     records.stored(ended);
+  },
+  function listeners(ended, records) {
+    records.told(ended);
   },
   function metrics({ ctx, active: { bind }, status, bodyBytes }) {
     bind?.ended(ctx, status === 0 ? 499 : status, bodyBytes);
@@ -74,6 +80,7 @@ export class RequestRecords {
   /** Streams of `/debug/trace`. */
   readonly traceSubscribers = createTraceSubscribers();
   readonly accessLog: AccessLog;
+  readonly #listeners = new Set<RequestEndedListener>();
   readonly #debugLog: RequestDebugLog;
   readonly #recorder: Recorder | undefined;
   readonly #log: Log;
@@ -151,6 +158,16 @@ export class RequestRecords {
     const fields = connectionFields(connection);
     this.accessLog.relayed(fields, accessLog);
     accessLogExport?.relayed(fields, accessLog);
+  }
+
+  /** Calls `listener` with each request that has ended, until the returned function is called. */
+  onEnded(listener: RequestEndedListener): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  told({ ctx, active: { runtime }, status }: EndedRequest): void {
+    for (const listener of this.#listeners) listener(ctx, status === 0 ? 499 : status, runtime);
   }
 
   /** Adds the request to the database. */

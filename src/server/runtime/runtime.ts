@@ -1,4 +1,3 @@
-import type { Socket } from 'node:net';
 import { type Diagnostic, inOrder, type Path } from '../../core/diagnostic.ts';
 import type { Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
@@ -24,6 +23,7 @@ import type { Expression } from '../kernel/expression.ts';
 import { resolveConfigFile } from '../kernel/files/config-file.ts';
 import { fileVersion } from '../kernel/files/file-version.ts';
 import { Inspection } from '../kernel/inspection.ts';
+import type { ClientConnection } from '../kernel/request/client-connection.ts';
 import type { Listener } from '../kernel/request/request-context.ts';
 import { canonicalName } from '../kernel/request/request-target.ts';
 import type { RequestValidation } from '../kernel/request/validate-request.ts';
@@ -92,10 +92,10 @@ export interface Runtime {
   /** State that its components report. */
   readonly inspection: Inspection;
   readonly connections: ConnectionSettings;
-  /** Returns whether a connection is allowed. */
-  readonly admits: ((socket: Socket) => boolean) | undefined;
-  /** Asks a service whether a connection is allowed. */
-  readonly authorizes: ((socket: Socket) => Promise<boolean>) | undefined;
+  /** Returns whether a client may connect. */
+  readonly admits: ((client: ClientConnection) => boolean) | undefined;
+  /** Asks a service whether a client may connect; `gone` is aborted if it leaves before. */
+  readonly authorizes: ((client: ClientConnection, gone: AbortSignal) => Promise<boolean>) | undefined;
   /** Undefined if there are none. */
   readonly trustedProxies: TrustedProxies | undefined;
   /** Undefined if no collector is configured. */
@@ -350,7 +350,8 @@ function compileShared(loaded: Config, config: Config, options: ContextOptions, 
       site('frontendPolicies', 'networkExtAuthz'),
       (inside) => compileNetworkExtAuthz(networkExtAuthz, inside),
     );
-  const authorizes = authorizer && ((socket: Socket) => authorizer.authorize(socket));
+  const authorizes =
+    authorizer && ((client: ClientConnection, gone: AbortSignal) => authorizer.authorize(client, gone));
   const logReads = new LogReads(record === undefined ? expressions : [...expressions, record]);
   return {
     tracing,

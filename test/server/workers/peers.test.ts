@@ -2,6 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { clientOf } from '../../../src/server/kernel/request/client-connection.ts';
 import { HeaderList } from '../../../src/server/kernel/request/header-list.ts';
 import { RequestContext } from '../../../src/server/kernel/request/request-context.ts';
 import { Peers } from '../../../src/server/workers/peers.ts';
@@ -22,6 +23,7 @@ async function forwarding(arrived: (peers: Peers, folder: string) => void) {
       'default',
       new HeaderList(request.rawHeaders),
       request,
+      clientOf(request.socket),
     );
     const reply = peers.forward(ctx, 2, 'port');
     arrived(peers, folder.path);

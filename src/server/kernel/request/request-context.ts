@@ -1,5 +1,4 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import type { RE2JS } from 're2js';
 import type { BodyWriter } from '../../../core/body-writer.ts';
@@ -8,7 +7,7 @@ import type { TracePlace } from '../../../core/trace/event.ts';
 // oxlint-disable-next-line import/no-cycle -- a request has an observer, which is shown the request. The only circle, of three files.
 import type { RequestObserver, RequestSpan } from '../observer.ts';
 import type { SlotHolder } from '../slot.ts';
-import { type ClientConnection, clientOf } from './client-connection.ts';
+import type { ClientConnection } from './client-connection.ts';
 import type { HeaderList } from './header-list.ts';
 import { takeOwnCookies } from './own-cookies.ts';
 import { RequestBody } from './request-body.ts';
@@ -195,7 +194,7 @@ export interface Delegate {
   readonly find: (ctx: RequestContext) => Route | undefined;
 }
 
-/** A request as it was received, over HTTP/1.1 (`http.IncomingMessage`) or HTTP/2. Its body is `RequestContext.body`. */
+/** A request as it was received: over HTTP/1.1 (`http.IncomingMessage`), HTTP/2, or from the program itself. Its body is `RequestContext.body`. */
 export interface ClientRequest {
   readonly method?: string | undefined;
   /** The request target. */
@@ -205,7 +204,6 @@ export interface ClientRequest {
   readonly headersDistinct: NodeJS.Dict<string[]>;
   readonly httpVersion: string;
   readonly httpVersionMajor: number;
-  readonly socket: Socket;
   /** Whether it was sent as HTTP/2 frames: the version in a request line of HTTP/1.1 is up to the client. */
   readonly isHttp2?: true;
 }
@@ -282,17 +280,14 @@ export class RequestContext implements SlotHolder {
   #isAbandoned = false;
   #method: string | undefined;
 
-  /**
-   * `body` is the stream of its body, undefined if it has none; `client` the connection of the client, if it is not the
-   * socket of the request.
-   */
+  /** `body` is the stream of its body, undefined if it has none. */
   constructor(
     request: ClientRequest,
     response: ClientResponse,
     listener: string,
     headers: HeaderList,
     body: Readable | undefined,
-    client: ClientConnection = clientOf(request.socket),
+    client: ClientConnection,
   ) {
     this.request = request;
     this.response = response;

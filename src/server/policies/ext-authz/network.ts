@@ -1,4 +1,3 @@
-import type { Socket } from 'node:net';
 import { z } from 'zod';
 import { LIMITS } from '../../../core/limits.ts';
 import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
@@ -6,7 +5,7 @@ import { destinationOf, sourceOf } from '../../expressions/connection-variables.
 import { connectionScope } from '../../expressions/scopes.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { VariableResolver } from '../../kernel/expression.ts';
-import { type ClientConnection, clientOf } from '../../kernel/request/client-connection.ts';
+import type { ClientConnection } from '../../kernel/request/client-connection.ts';
 import { isSettableHeader, SETTABLE_HEADER } from '../../kernel/request/header-list.ts';
 import { servicePoliciesSchema } from '../../transport/services/service-policies.ts';
 import { isOneReference, serviceFields, serviceMeta } from '../../transport/services/service-reference.ts';
@@ -95,7 +94,8 @@ export const networkExtAuthzSchema = z.lazy(() =>
 
 /** Decides about connections. */
 export interface NetworkAuthorizer {
-  authorize(socket: Socket): Promise<boolean>;
+  /** Whether a connection is allowed; `gone` is aborted if its client leaves before. */
+  authorize(client: ClientConnection, gone: AbortSignal): Promise<boolean>;
   close(): Promise<void>;
 }
 
@@ -114,16 +114,13 @@ export function compileNetworkExtAuthz(
     max,
     used: () => waiting.size,
   });
-  const decide = async (socket: Socket, ask: AskService, lookup: VariableResolver): Promise<Decision> => {
+  const decide = async (client: ClientConnection, gone: AbortSignal, ask: AskService): Promise<Decision> => {
+    const lookup = lookupOf(client);
     const key = cache?.keyOf(lookup);
     const known = key === undefined ? undefined : cache?.find(key);
     if (known !== undefined) return known;
     if (waiting.size >= max) return { isAllowed: false, reason: `${max} connections wait for the service` };
-    const client = clientOf(socket);
-    const gone = new AbortController();
-    const leave = (): void => gone.abort();
-    socket.once('close', leave);
-    const asked = ask(client, lookup, gone.signal);
+    const asked = ask(client, lookup, gone);
     waiting.add(asked);
     try {
       const decision = await asked;
@@ -131,19 +128,17 @@ export function compileNetworkExtAuthz(
       return decision;
     } catch (error) {
       return {
-        isAllowed: config.failureMode === 'allow' && !gone.signal.aborted,
+        isAllowed: config.failureMode === 'allow' && !gone.aborted,
         reason: `the service could not be reached: ${service?.address}: ${problemOf(error)}`,
       };
     } finally {
       waiting.delete(asked);
-      socket.off('close', leave);
     }
   };
   return {
-    async authorize(socket) {
+    async authorize(client, gone) {
       if (service === undefined) return false;
-      const client = clientOf(socket);
-      const { isAllowed, reason } = await decide(socket, service.ask, lookupOf(client));
+      const { isAllowed, reason } = await decide(client, gone, service.ask);
       if (!isAllowed)
         context.log.debug('proxy::tcp', 'a connection was refused', { 'src.addr': client.label, reason });
       return isAllowed;

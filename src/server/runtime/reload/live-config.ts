@@ -43,8 +43,9 @@ export interface LiveConfigOptions {
   /** The configuration at start. */
   readonly served: CurrentConfig;
   readonly gateway: Pick<Gateway, 'reload' | 'filesChanged' | 'isClosing' | 'metrics'>;
-  /** Absolute path of the file. */
-  readonly path: string;
+  /** Absolute path of the file; undefined if the configuration is none: then `read` returns its text. */
+  readonly path: string | undefined;
+  readonly read?: () => string;
   /** The file as it was named on the command line, for messages. */
   readonly file: string;
   readonly folder: string;
@@ -146,7 +147,7 @@ export class LiveConfig {
     this.#options.gateway.filesChanged(files);
     if (files.some((file) => file === variables?.path || this.#compiledFrom.includes(file)))
       void this.#enqueue(true);
-    else if (files.includes(path)) void this.#enqueue(false);
+    else if (path !== undefined && files.includes(path)) void this.#enqueue(false);
   }
 
   /** Requests while a reload is queued share that reload: many signals at once cause at most two reloads. */
@@ -172,10 +173,15 @@ export class LiveConfig {
     return waiting.done;
   }
 
+  async #read(): Promise<string> {
+    const { path, read } = this.#options;
+    return path === undefined ? (read?.() ?? '') : readFile(path, 'utf8');
+  }
+
   async #load(isForced: boolean): Promise<boolean> {
     if (this.#isClosed || this.#options.gateway.isClosing) return false;
     const started = performance.now();
-    const { path, file, folder, variables } = this.#options;
+    const { file, folder, variables } = this.#options;
     let text: string;
     try {
       if (isForced && variables !== undefined) this.#env = variables.read();
@@ -185,7 +191,7 @@ export class LiveConfig {
     }
     const env = this.#env;
     try {
-      text = await readFile(path, 'utf8');
+      text = await this.#read();
     } catch (error) {
       if (this.#text !== undefined || isForced)
         this.#failed([], `${file} cannot be read: ${messageOf(error)}`);
@@ -313,8 +319,8 @@ export class LiveConfig {
   async #watchFiles(): Promise<void> {
     const { reloadedFiles } = this.#served.runtime;
     const { path, variables } = this.#options;
-    const beside = variables === undefined ? [] : [variables.path];
-    await this.#watch?.set([...new Set([path, ...beside, ...this.#compiledFrom, ...reloadedFiles.keys()])]);
+    const own = [path, variables?.path].filter((each) => each !== undefined);
+    await this.#watch?.set([...new Set([...own, ...this.#compiledFrom, ...reloadedFiles.keys()])]);
   }
 }
 

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Limits } from '../../../core/limits.ts';
-import type { ClientConnection } from '../../kernel/request/client-connection.ts';
+import { type ClientConnection, clientOf } from '../../kernel/request/client-connection.ts';
 import { discardReply, replyToError } from '../../kernel/request/error-response.ts';
 import { HeaderList } from '../../kernel/request/header-list.ts';
 import { type ClientResponse, type Reply, RequestContext } from '../../kernel/request/request-context.ts';
@@ -39,12 +39,12 @@ export interface Http1 {
 }
 
 /**
- * `clientOf` returns the connection of the client, and removes what says so from the headers, if the request was forwarded
- * by another process.
+ * `forwardedClient` returns the connection of the client, and removes what says so from the headers, if the request was
+ * forwarded by another process.
  */
 export function createHttp1(
   options: RequestEvents,
-  clientOf?: (headers: HeaderList, request: IncomingMessage) => ClientConnection | undefined,
+  forwardedClient?: (headers: HeaderList, request: IncomingMessage) => ClientConnection | undefined,
 ): Http1 {
   const { limits } = options;
   const server = createServer({
@@ -82,7 +82,7 @@ export function createHttp1(
   const onRequest = (request: IncomingMessage, response: GatewayResponse): void => {
     response.on('close', onClosed);
     const headers = new HeaderList(request.rawHeaders);
-    const client = clientOf?.(headers, request);
+    const client = forwardedClient?.(headers, request) ?? clientOf(request.socket);
     const body = hasBody(request) ? request : undefined;
     response.context = new RequestContext(request, response, options.listener, headers, body, client);
     if (response.handshake !== undefined) handshake.set(response.context, response.handshake);
@@ -168,7 +168,7 @@ async function serve(response: GatewayResponse, options: RequestEvents): Promise
   try {
     reply = await options.handle(ctx);
     options.replied?.(ctx, reply);
-    deliver(ctx, response, reply);
+    deliver(response, reply);
   } catch (error) {
     failInternally(ctx, response, reply, error);
   }
@@ -190,7 +190,7 @@ export function failInternally(
   else response.send(failure);
 }
 
-function deliver(ctx: RequestContext, response: GatewayResponse, reply: Reply): void {
+function deliver(response: GatewayResponse, reply: Reply): void {
   // The client has disconnected, or the request was aborted and has been answered.
   if (response.destroyed || response.headersSent) {
     discardReply(reply);
@@ -198,7 +198,7 @@ function deliver(ctx: RequestContext, response: GatewayResponse, reply: Reply): 
   }
   const { handshake: webSocket } = response;
   if (webSocket !== undefined && typeof reply.body === 'object' && 'takeOver' in reply.body) {
-    response.takenOver = ctx.request.socket;
+    response.takenOver = response.req.socket;
     reply.body.takeOver(webSocket, reply.headers);
     return;
   }

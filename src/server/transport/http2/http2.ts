@@ -11,6 +11,7 @@ import {
 import type { Socket } from 'node:net';
 import { membersOf } from '../../../core/foreign.ts';
 import { LIMITS, type Limits } from '../../../core/limits.ts';
+import { clientOf } from '../../kernel/request/client-connection.ts';
 import { discardReply } from '../../kernel/request/error-response.ts';
 import { HeaderList } from '../../kernel/request/header-list.ts';
 import {
@@ -112,10 +113,10 @@ export class Http2Connections {
     // Of the stream: `close` follows.
     stream.on('error', ignore);
     const list = headersOf(rawHeaders);
-    const request = new Http2Request(headers, list, socket);
+    const request = new Http2Request(headers, list);
     const response = new Http2Response(stream, request.method === 'HEAD');
     const body = stream.endAfterHeaders ? undefined : new Http2Body(stream);
-    const ctx = new RequestContext(request, response, listener, list, body);
+    const ctx = new RequestContext(request, response, listener, list, body, clientOf(socket));
     this.#sessions.set(session, (this.#sessions.get(session) ?? 0) + 1);
     const slow = body && setTimeout(() => response.destroy(), limits.requestTimeout);
     if (body !== undefined) stream.once('end', () => clearTimeout(slow));
@@ -197,15 +198,13 @@ class Http2Request implements ClientRequest {
   readonly method: string | undefined;
   readonly url: string | undefined;
   readonly headers: IncomingHttpHeaders;
-  readonly socket: Socket;
   readonly #raw: readonly string[];
 
-  constructor(headers: Http2Headers, list: HeaderList, socket: Socket) {
+  constructor(headers: Http2Headers, list: HeaderList) {
     this.method = headers[':method'];
     this.url = headers[':path'];
     this.headers = headers;
     this.headers.host ??= headers[':authority'];
-    this.socket = socket;
     this.#raw = list.raw.slice();
   }
 

@@ -1,0 +1,151 @@
+import { execFile } from 'node:child_process';
+import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { PACKAGE_NAME } from '../../src/core/version.ts';
+import { blocksIn } from '../kit/documentation.ts';
+import { temporaryFolder } from '../kit/folder.ts';
+
+// A program that has installed the built package.
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const run = promisify(execFile);
+
+/** Uses all of the library, as strictly as TypeScript can check it. */
+const PROGRAM = `
+import { ConfigError, createGateway, type Gateway, type GatewayConfig, type RequestFacts } from '${PACKAGE_NAME}';
+
+const config: GatewayConfig = {
+  gateways: {
+    default: { port: 0, address: '127.0.0.1', routes: [{ policies: { directResponse: { status: 201, body: 'x' } } }] },
+  },
+};
+const signals = (): number => process.eventNames().length;
+const before = signals();
+const gateway: Gateway = await createGateway(config, { listen: true });
+const facts: RequestFacts[] = [];
+const stop: () => void = gateway.on('request', (request) => facts.push(request));
+gateway.on('log', ({ level, scope, message }) => \`\${level} \${scope} \${message}\`);
+const statuses: number[] = [(await fetch(gateway.url)).status, (await gateway.handle(new Request(gateway.url))).status];
+await gateway.reload(config);
+const wrong: unknown = { gatways: {} };
+const error: unknown = await createGateway(wrong as GatewayConfig).catch((reason: unknown) => reason);
+const path: readonly (string | number)[] | undefined = error instanceof ConfigError ? error.problems[0]?.path : undefined;
+stop();
+await gateway.close();
+const status: number | undefined = facts[0]?.status;
+console.log(JSON.stringify({ statuses, status, path, handlers: signals() - before }));
+// @ts-expect-error -- no key of the type
+const other: GatewayConfig = { gateways: { default: { prot: 1 } } };
+void other;
+`;
+
+describe('a program with the installed package', () => {
+  let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+  beforeAll(async () => {
+    folder = await temporaryFolder();
+    const { stdout } = await run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: root });
+    const [packed] = Object.values(JSON.parse(stdout) as Record<string, { files: { path: string }[] }>);
+    const installed = join(folder.path, 'node_modules', PACKAGE_NAME);
+    for (const { path } of packed?.files ?? []) {
+      mkdirSync(dirname(join(installed, path)), { recursive: true });
+      cpSync(join(root, path), join(installed, path));
+    }
+    symlinkSync(join(root, 'node_modules'), join(installed, 'node_modules'));
+    mkdirSync(join(folder.path, 'node_modules/@types'), { recursive: true });
+    for (const name of ['@types/node', 'undici-types', 'openai'])
+      symlinkSync(join(root, 'node_modules', name), join(folder.path, 'node_modules', name));
+    writeFileSync(join(folder.path, 'package.json'), '{ "type": "module" }');
+    writeFileSync(join(folder.path, 'program.ts'), PROGRAM);
+    // These packages are not among those of the tests.
+    writeFileSync(
+      join(folder.path, 'hono.d.ts'),
+      `declare module 'hono' {
+        interface Context { req: { raw: Request } }
+        export class Hono { all(path: string, handler: (c: Context) => Promise<Response>): void }
+      }
+      declare module '@hono/node-server/conninfo' {
+        export function getConnInfo(c: import('hono').Context): { remote: { address?: string } };
+      }`,
+    );
+  });
+  afterAll(() => folder.remove());
+
+  test.each([
+    ['nodenext', 'nodenext'],
+    ['bundler', 'preserve'],
+  ])(
+    'its types and those of docs/library.md check with every strict option and moduleResolution %s',
+    async (moduleResolution, module) => {
+      const compilerOptions = {
+        target: 'es2024',
+        module,
+        moduleResolution,
+        lib: ['es2024', 'esnext.disposable'],
+        types: ['node'],
+        noEmit: true,
+        strict: true,
+        exactOptionalPropertyTypes: true,
+        noUncheckedIndexedAccess: true,
+        noPropertyAccessFromIndexSignature: true,
+        verbatimModuleSyntax: true,
+        skipLibCheck: false,
+      };
+      const file = join(folder.path, `tsconfig.${moduleResolution}.json`);
+      const examples = blocksIn('docs/library.md').filter(({ language }) => language === 'ts');
+      expect(examples.length).toBeGreaterThan(3);
+      const files = examples.map(({ text }, at) => {
+        writeFileSync(join(folder.path, `example${at}.ts`), `${text}\nexport {};\n`);
+        return `example${at}.ts`;
+      });
+      writeFileSync(file, JSON.stringify({ compilerOptions, files: ['program.ts', 'hono.d.ts', ...files] }));
+      const tsc = join(root, 'node_modules/.bin/tsc');
+      const { stdout } = await run(tsc, ['-p', file], { cwd: folder.path }).catch((error) => error);
+      expect(stdout).toBe('');
+    },
+  );
+
+  test('it serves, ends by itself, adds no handler to the process and prints nothing of its own', async () => {
+    const { stdout, stderr } = await run(process.execPath, ['program.ts'], {
+      cwd: folder.path,
+      timeout: 60_000,
+    });
+    expect(stderr).toBe('');
+    expect(JSON.parse(stdout)).toEqual({ statuses: [201, 201], status: 201, path: ['gatways'], handlers: 0 });
+  });
+
+  test('its heap does not grow with the gateways that it starts and closes', async () => {
+    const program = `
+      import { createGateway } from '${PACKAGE_NAME}';
+      const routes = [{ policies: { directResponse: { status: 201, body: 'x' } } }];
+      const config = { gateways: { default: { port: 0, address: '127.0.0.1', routes } } };
+      const used = async () => {
+        await new Promise((resolve) => setImmediate(resolve));
+        gc();
+        return process.memoryUsage().heapUsed;
+      };
+      const start = async (count) => {
+        for (let at = 0; at < count; at += 1) {
+          await using gateway = await createGateway(config, { listen: at % 2 === 0 });
+          await (await gateway.fetch('/')).text();
+        }
+      };
+      await start(50);
+      const before = await used();
+      await start(100);
+      const grown = await used() - before;
+      console.log(JSON.stringify({ grown, handles: process.getActiveResourcesInfo() }));`;
+    const file = join(folder.path, 'heap.mjs');
+    writeFileSync(file, program);
+    const { stdout } = await run(process.execPath, ['--expose-gc', file], {
+      cwd: folder.path,
+      timeout: 60_000,
+    });
+    const { grown, handles } = JSON.parse(stdout);
+    // 20 kB for each of them would be 2 MB.
+    expect(grown).toBeLessThan(2_000_000);
+    expect(handles.filter((name: string) => !/^(?:TTYWrap|PipeWrap|CloseReq)$/.test(name))).toEqual([]);
+  });
+});
