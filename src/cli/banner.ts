@@ -7,6 +7,7 @@ import { type GatewayPlan, type RoutePlan, routesOf } from '../server/config/pla
 import type { Config } from '../server/config/schema.ts';
 import { workerCount } from '../server/config/workers.ts';
 import type { Gateway } from '../server/runtime/gateway.ts';
+import { partsOf } from './connect/endpoint.ts';
 
 interface BannerFacts {
   readonly file: string;
@@ -32,7 +33,10 @@ export function banner({ file, envFile, warnings, gateway, admin, config, ms }: 
     lines.push(
       `  gateway ${plan.name.padEnd(12)} ${urlOf(plan, port)}${plan.address === undefined ? '   (all addresses of this machine)' : ''}`,
     );
-    for (const route of routesOf(plan)) lines.push(`    ${paths(route).padEnd(17)} ${target(route)}`);
+    for (const route of routesOf(plan)) {
+      lines.push(`    ${paths(route).padEnd(17)} ${target(route)}`);
+      for (const { path, name } of partsOf(route)) lines.push(`    ${path.padEnd(17)}   bundle ${name}`);
+    }
     for (const exposed of new Set(openBackends(plan).map(({ exposes }) => exposes)))
       lines.push(`    ! anyone who reaches port ${port} can ${exposed} (AGW0312)`);
   }

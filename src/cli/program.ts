@@ -277,7 +277,7 @@ function connectCommand(program: Command, run: Bind): void {
     .option('--llm', "use the gateway's models, instead of its tools: claude, codex, gemini")
     .option('--model <name>', 'with --llm: the model to ask (default: the first of the configuration)')
     .option('--remove', 'show what would be removed; with --write, remove it')
-    .option('--name <name>', 'name of the gateway in the client', 'agctl')
+    .option('--name <name>', 'name of the gateway in the client (default: agctl, or the name of the bundle)')
     .option(
       '--key-variable <name>',
       "environment variable with the client's key (default: that of the configuration)",
@@ -285,6 +285,7 @@ function connectCommand(program: Command, run: Bind): void {
     .option('--settings <path>', "another settings file than the client's usual one")
     .optionsGroup('Which endpoint:')
     .option('-f, --file <path>', FILE_OPTION)
+    .option('--bundle <name>', 'a bundle of the configuration (mcp.bundles)')
     .option('--url <url>', 'URL of the MCP endpoint; with --llm, base URL of the models without /v1');
   withAdminOptions(command)
     .addHelpText(

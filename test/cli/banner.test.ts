@@ -7,6 +7,41 @@ import { gateway } from '../kit/gateway.ts';
 
 const CERTIFICATES = join(import.meta.dirname, '../kit/certificates');
 
+test('the banner names the paths of bundles, and routes with toolSearch', async () => {
+  const target = (name: string) => ({ name, mcp: { host: 'http://127.0.0.1:1/mcp' } });
+  const bundles = ['reviews', 'files'].map((name) => ({ name, tools: ['*'] }));
+  const route = (path: object, more: object) => ({
+    matches: [{ path }],
+    backends: [{ mcp: { targets: [target('a'), target('b')], ...more } }],
+  });
+  const yaml = JSON.stringify({
+    gateways: {
+      default: {
+        port: 0,
+        routes: [
+          route({ pathPrefix: '/tools' }, { bundles, toolSearch: {} }),
+          route({ pathPrefix: '/' }, { bundles: bundles.slice(1) }),
+          route({ exact: '/one' }, { bundles }),
+        ],
+      },
+    },
+  });
+  await using gate = await gateway(yaml);
+  const facts = { file: 'gateway.yaml', warnings: '', admin: undefined, ms: 1, gateway: gate.running };
+  const config = loadConfigText(yaml, 'gateway.yaml', {}).config as Config;
+  const routes = banner({ ...facts, config })
+    .split('\n')
+    .filter((line) => line.startsWith('    /'));
+  expect(routes).toEqual([
+    '    /tools            mcp a (http), b (http) with toolSearch',
+    '    /tools/reviews      bundle reviews',
+    '    /tools/files        bundle files',
+    '    /                 mcp a (http), b (http)',
+    '    /mcp/files          bundle files',
+    '    /one              mcp a (http), b (http)',
+  ]);
+});
+
 test('the banner names the protocol of each port', async () => {
   const tls = { cert: join(CERTIFICATES, 'good.crt'), key: join(CERTIFICATES, 'server.key') };
   const routes = [{ policies: { directResponse: { status: 200 } } }];

@@ -317,6 +317,34 @@ test.each([
   expect(JSON.parse((await mine.connect('cursor')).stdout).mcpServers.agctl.url).toBe(url);
 });
 
+const BUNDLES = WITH_KEY.replace(
+  'mcp: {',
+  'mcp: { bundles: [{ name: reviews, tools: ["*"] }, { name: files, targets: [a] }],',
+);
+
+test('connect --bundle takes the path of a bundle of the configuration, and its name', async () => {
+  await using mine = await laptop(BUNDLES);
+  const { stdout } = await mine.connect('cursor', '--bundle', 'files');
+  const headers = { Authorization: `Bearer \${env:CLIENT_KEY}` };
+  expect(JSON.parse(stdout).mcpServers).toEqual({ files: { url: `${URL_}/files`, headers } });
+  const named = await mine.connect('cursor', '--bundle', 'files', '--name', 'mine');
+  expect(Object.keys(JSON.parse(named.stdout).mcpServers)).toEqual(['mine']);
+  await mine.connect('cursor', '--bundle', 'files', '--write');
+  await mine.connect('cursor', '--bundle', 'reviews', '--write');
+  await mine.connect('cursor', '--bundle', 'files', '--remove', '--write');
+  expect(Object.keys(JSON.parse(mine.read('.cursor/mcp.json')).mcpServers)).toEqual(['reviews']);
+});
+
+test.each([
+  [['--bundle', 'fils'], 'unknown bundle `fils`\n  = help: bundles: reviews, files'],
+  [['--bundle', 'files', '--url', URL_], '--bundle names a bundle of the configuration'],
+  [['--bundle', 'files', '--local'], '--bundle names a bundle of the configuration'],
+])('connect cursor %j is a usage error', async (args, message) => {
+  await using mine = await laptop(BUNDLES);
+  const { code, stdout, stderr } = await mine.connect('cursor', ...args);
+  expect([code, stdout, stderr]).toEqual([2, '', expect.stringContaining(message)]);
+});
+
 test('connect --admin takes the endpoint of a running gateway', async () => {
   const socket = await temporaryFolder();
   await using _socket = socket;

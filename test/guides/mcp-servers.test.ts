@@ -41,9 +41,10 @@ test('the guide on bundles: each caller has the tools of its bundle, and no othe
   expect(files).toContain('"name":"files_write_file"');
   expect(files).not.toContain('github_');
   expect(status).toBe('404');
-  expect(followed.printed[2]).toMatch(
-    /^claude mcp add .*\/mcp\/reviews --header "Authorization: Bearer \w{48}"\n$/,
-  );
+  for (const [name, key] of Object.entries({ reviews: 'REVIEWER_KEY', files: 'WRITER_KEY' })) {
+    expect(followed.printed[2]).toMatch(new RegExp(`"url": "http://127.0.0.1:\\d+/mcp/${name}"`));
+    expect(followed.printed[2]).toContain(`Bearer \${${key}}`);
+  }
 });
 
 test('the guide on smaller results: a long result is cut, says so, and is read on with the tool of the gateway', async () => {

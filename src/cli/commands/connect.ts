@@ -33,7 +33,8 @@ interface Options extends AdminOptions {
   readonly operands?: readonly string[];
   readonly file?: string;
   readonly url?: string;
-  readonly name: string;
+  readonly bundle?: string;
+  readonly name?: string;
   readonly keyVariable?: string;
   readonly settings?: string;
   readonly write?: boolean;
@@ -50,7 +51,8 @@ export const run: Run<Options> = async (options, context) => {
     cwd: context.cwd,
     env: context.env,
   };
-  if (!/^[\w-]{1,64}$/.test(options.name))
+  const name = options.name ?? options.bundle ?? 'agctl';
+  if (!/^[\w-]{1,64}$/.test(name))
     throw new CommandError('usage', '--name: expected letters, digits, `_` and `-`');
   const settings =
     options.settings === undefined
@@ -61,7 +63,7 @@ export const run: Run<Options> = async (options, context) => {
   const model = options.llm ? (options.model ?? endpoint.model) : undefined;
   const setting: Setting = {
     client,
-    name: options.name,
+    name,
     endpoint: { url: endpoint.url, keyVariable, model },
   };
   const shown = shownPath(settings, place);
@@ -69,13 +71,13 @@ export const run: Run<Options> = async (options, context) => {
     change({ setting, settings, shown, options, context });
   } else {
     context.stderr.write(`# ${client.title}: ${shown}, or add --write\n`);
-    context.stdout.write(`${settingText(client, setting.endpoint, options.name)}\n`);
+    context.stdout.write(`${settingText(client, setting.endpoint, name)}\n`);
   }
   if (!options.remove) context.stderr.write(hints(client, endpoint, keyVariable));
   return EXIT_CODES.ok.code;
 };
 
-const NOWHERE: Endpoint = { url: '', policies: [], keyVariable: undefined, model: undefined };
+const NOWHERE: Endpoint = { url: '', policies: [], keyVariable: undefined, model: undefined, bundles: [] };
 
 function clientOf({ operands: [name] = [], llm = false, model }: Options): ClientSettings {
   if (model !== undefined && !llm)
@@ -109,6 +111,7 @@ function clientsWith(part: string, keys: readonly string[]): string | undefined 
 /** The endpoint of `--url`, of a running gateway, or of the configuration. @throws CommandError if there is none */
 async function endpointOf(options: Options, context: Context): Promise<Endpoint> {
   const kind: Kind = options.llm ? 'llm' : 'mcp';
+  if (options.bundle !== undefined) return bundleOf(options.bundle, options, context);
   if (options.url !== undefined) {
     const url = checkedUrl(options.url);
     return { ...(endpointAt(url, kind, options, context) ?? NOWHERE), url };
@@ -140,6 +143,26 @@ async function endpointOf(options: Options, context: Context): Promise<Endpoint>
   if (more.length > 0)
     context.stderr.write(`# endpoint ${first.url}; for another one use --url: ${more.join(', ')}\n`);
   return first;
+}
+
+/** The endpoint of a bundle of the configuration. @throws CommandError if there is none, or if other options contradict it */
+function bundleOf(bundle: string, options: Options, context: Context): Endpoint {
+  const { llm, url, local, admin, proxyAdminPort, file } = options;
+  if (llm || local || [url, admin, proxyAdminPort].some((other) => other !== undefined))
+    throw new CommandError(
+      'usage',
+      '--bundle names a bundle of the configuration',
+      'leave out --llm, --url, --local and --admin; --url takes the whole path of a bundle',
+    );
+  const endpoints = ofFile(configFileOf(file, context), context, 'mcp');
+  const endpoint = endpoints.find(({ bundles }) => bundles.includes(bundle));
+  if (endpoint !== undefined) return { ...endpoint, url: `${endpoint.url}/${bundle}` };
+  const names = endpoints.flatMap(({ bundles }) => bundles);
+  throw new CommandError(
+    'usage',
+    `unknown bundle \`${escapeControls(bundle)}\``,
+    names.length === 0 ? 'the configuration has no `mcp.bundles`' : `bundles: ${names.join(', ')}`,
+  );
 }
 
 /** `-f` of a dump is a dump, not a configuration. */

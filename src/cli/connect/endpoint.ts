@@ -23,6 +23,18 @@ export interface Endpoint {
   readonly keyVariable: string | undefined;
   /** A model that can be asked by its name. */
   readonly model: string | undefined;
+  /** Names of its bundles, whose paths follow that of `url`. */
+  readonly bundles: readonly string[];
+}
+
+/** The bundles of a route, with the paths that clients are given. Those of a route with another match than a prefix have none. */
+export function partsOf({ config, backends }: RoutePlan): { readonly name: string; readonly path: string }[] {
+  const [first = { path: { pathPrefix: '/' } }] = config.matches ?? [];
+  const { pathPrefix } = first.path;
+  if (pathPrefix === undefined) return [];
+  return knownBackends(backends)
+    .flatMap(({ kind, settings }) => kind.partNames?.(settings) ?? [])
+    .map((name) => ({ name, path: `${pathOf('mcp', pathPrefix)}/${name}` }));
 }
 
 /** The policies that take a key of the client as bearer token. */
@@ -59,6 +71,7 @@ export function endpointsOfConfig({ config, source }: LoadedConfig, kind: Kind):
             model: knownBackends(route.backends)
               .flatMap((backend) => backend.kind.modelNames?.(backend.settings) ?? [])
               .find((name) => !name.includes('*')),
+            bundles: partsOf(route).map(({ name }) => name),
           };
         }),
     ),
@@ -103,6 +116,7 @@ export function endpointsOfDump(dump: Readonly<Record<string, unknown>>, kind: K
         policies,
         keyVariable: undefined,
         model: undefined,
+        bundles: [],
       };
     });
 }

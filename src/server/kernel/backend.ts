@@ -62,6 +62,8 @@ export interface BackendKind<Key extends string = string, Schema extends z.ZodTy
   withTls?(config: z.output<Schema>, backendTLS: unknown): z.output<Schema>;
   /** One line for people: its kind, and what it leads to. */
   describe(config: z.output<Schema>): string;
+  /** Names of the parts of it that have paths of their own, below that of its route. */
+  partNames?(config: z.output<Schema>): readonly string[];
   /** Its part of the overview of the admin server. `state`: of this backend in all workers. */
   view(config: z.output<Schema>, state: BackendState): Omit<BackendView, 'kind' | 'api' | 'weight'>;
   /** Its entries in configuration dumps. */

@@ -40,6 +40,7 @@ export const mcp = defineBackend({
   }),
   withTls,
   describe: describeMcp,
+  partNames: ({ bundles }) => bundles.map(({ name }) => name),
   view: viewMcp,
   dump: dumpMcp,
   probes: probeTargets,

@@ -7,9 +7,9 @@ import type { McpBackendConfig } from './backend-config.ts';
 import { type EndpointConfig, endpointText } from './targets/endpoint.ts';
 
 /** One line for people. */
-export function describeMcp({ targets }: McpBackendConfig): string {
+export function describeMcp({ targets, toolSearch }: McpBackendConfig): string {
   const shown = targets.map(({ name, stdio }) => `${name} (${stdio ? `stdio: ${stdio.cmd}` : 'http'})`);
-  return `mcp ${shown.join(', ')}`;
+  return `mcp ${shown.join(', ')}${toolSearch === undefined ? '' : ' with toolSearch'}`;
 }
 
 /** The backend in the overview of the admin server. */

@@ -215,6 +215,8 @@ function eventLine({ kind, details, ...place }: PolicyEventMessage): Line | unde
       return { scope: 'llm', message: 'model evicted', fields: details };
     case 'llm_evicted':
       return { scope: 'llm', message: 'target still evicted', fields: details };
+    case 'mcp_bundle':
+      return { scope: 'mcp::call', message: 'bundle', fields: details };
     case 'mcp_result_cut':
       return { scope: 'mcp::call', message: 'result cut', fields: details };
     case 'llm_failover':

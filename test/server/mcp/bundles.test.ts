@@ -4,6 +4,7 @@ import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway } from '../../kit/gateway.ts';
 import type { Json } from '../../kit/mcp.ts';
 import { send } from '../../kit/send.ts';
+import { recorded } from '../../kit/trace.ts';
 
 const GIT = chaos('git', '--tools=list_reviews,merge,pid', '--prompts=review', '--resources=git://1');
 const FILES = chaos('files', '--tools=read,write', '--prompts=ask', '--resources=file:///1');
@@ -46,6 +47,20 @@ describe.each(ERAS)('bundles for a caller of revision %s', (_revision, connect) 
     const all = await connect(own.at('/mcp'));
     expect(await listed(all)).toHaveLength(5);
     expect((await all.call('files_write')).error).toBeUndefined();
+  });
+
+  test('a trace says which bundle a request gets, and why', async () => {
+    await using own = await started([{ ...REVIEWS, when: 'request.headers["authorization"] == "Bearer a"' }]);
+    for (const [path, because] of [
+      ['/mcp', '`when` is true'],
+      ['/mcp/reviews', 'the path names it'],
+    ] as const) {
+      const caller = await connect(own.at(path));
+      const events = await recorded(own.gate, () => caller.ask('tools/list'));
+      expect(events.map(({ message }) => message).filter(({ type }) => type === 'policyEvent')).toEqual([
+        { type: 'policyEvent', kind: 'mcp_bundle', details: { bundle: 'reviews', because } },
+      ]);
+    }
   });
 
   test('a bundle of one target has prompts and resources of that target only', async () => {

@@ -39,6 +39,14 @@ export class Bundles {
         message: `mcp: there is no bundle at ${ctx.path} for this caller`,
       });
     }
+    ctx.observer?.emit({
+      type: 'policyEvent',
+      kind: 'mcp_bundle',
+      details: {
+        bundle: bundle.name,
+        because: segment === undefined ? '`when` is true' : 'the path names it',
+      },
+    });
     itemAccess.set(ctx, new BundleAccess(bundle, itemAccess.get(ctx)));
     shownBundle.set(ctx, bundle);
   }
