@@ -18,10 +18,12 @@ import { compileTarget } from './compile-target.ts';
 import type { Target } from './connection/target.ts';
 import { describeMcp, dumpMcp, viewMcp } from './inspect.ts';
 import { compileToolView } from './names/tool-view.ts';
+import { UnmatchedSettings } from './names/unmatched-settings.ts';
 import { probeTargets } from './probe.ts';
 import { mcpProcessOf } from './process.ts';
 import { SessionStore } from './session/session-store.ts';
 import { targetKinds } from './targets/index.ts';
+import { toolNamesOf } from './tool-names.ts';
 import { compileToolPinning } from './tool-pinning/compile.ts';
 import { ToolSearch } from './tool-search/tool-search.ts';
 
@@ -60,6 +62,7 @@ export const mcp = defineBackend({
     if (prefixed) warnAboutPrefixes(config, context);
     const bundles = compileBundles(config.bundles, { targets, prefixed }, context.at('bundles'));
     const limitsResults = targets.some(({ tools }) => tools?.maxResultTokens !== undefined);
+    const names = toolNamesOf(config);
     const mcpProcess = mcpProcessOf(context.settings);
     if (limitsResults && isStateless) warnAboutRests(config, context);
     const sessions = new SessionStore(
@@ -69,6 +72,13 @@ export const mcp = defineBackend({
         prefixed,
         failClosed: config.failureMode === 'failClosed',
         isStateless,
+        unmatched:
+          names.length === 0
+            ? undefined
+            : new UnmatchedSettings(
+                names,
+                targets.map((target) => target.name),
+              ),
         toolSearch: config.toolSearch && new ToolSearch(config.toolSearch),
         limitsResults,
         results: limitsResults && !isStateless ? mcpProcess.results : undefined,

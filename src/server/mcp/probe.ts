@@ -9,16 +9,15 @@ import type {
   MeasuredTool,
   Probe,
   TargetPins,
-  ToolName,
 } from '../kernel/probe.ts';
 import { hasPrefixes, type McpBackendConfig } from './backend-config.ts';
 import { compileTarget } from './compile-target.ts';
 import { measuredTool } from './measured-tool.ts';
-import { namePattern } from './names/name-pattern.ts';
 import { outwardName } from './names/names.ts';
 import { ToolView } from './names/tool-view.ts';
 import { type EndpointConfig, endpointText } from './targets/endpoint.ts';
 import { childEnvironment, findCommand, isFolder, workingFolder } from './targets/stdio/environment.ts';
+import { toolNamesOf } from './tool-names.ts';
 import { pinSettings } from './tool-pinning/compile.ts';
 import { PinFile } from './tool-pinning/pin-file.ts';
 import { ToolPins } from './tool-pinning/tool-pins.ts';
@@ -45,33 +44,6 @@ export function probeTargets(config: McpBackendConfig): Probe[] {
 
 /** What probes of all kinds of targets have. */
 type TargetProbe = Pick<CommandProbe, 'pins' | 'isSearched' | 'toolNames' | 'tools' | 'measureTools'>;
-
-function toolNamesOf({ toolSearch, bundles }: McpBackendConfig): ToolName[] {
-  const pinned = (toolSearch?.pinned ?? []).map((pattern) => ({
-    shown: `toolSearch.pinned: ${pattern}`,
-    matches: matching(pattern),
-  }));
-  const ofBundles = bundles.flatMap(({ name, tools = [], targets = ['*'], descriptions }): ToolName[] => {
-    const hasTarget = namePattern(targets);
-    const entry = (key: string, pattern: string): ToolName => {
-      const matches = matching(pattern);
-      return {
-        shown: `${key} of bundle ${name}: ${pattern}`,
-        matches: (target, tool) => hasTarget(target) && matches(target, tool),
-      };
-    };
-    return [
-      ...tools.map((pattern) => entry('tools', pattern)),
-      ...Object.keys(descriptions).map((tool) => entry('descriptions', tool)),
-    ];
-  });
-  return [...pinned, ...ofBundles];
-}
-
-function matching(pattern: string): ToolName['matches'] {
-  const isMatch = namePattern([pattern]);
-  return (_target, tool) => isMatch(tool);
-}
 
 async function listedTools(
   target: TargetConfig,

@@ -49,6 +49,39 @@ describe.each(ERAS)('bundles for a caller of revision %s', (_revision, connect) 
     expect((await all.call('files_write')).error).toBeUndefined();
   });
 
+  test.each([
+    [
+      'with toolSearch',
+      { toolSearch: { pinned: ['git_pid', 'git_dip', 'files_*'] } },
+      ['toolSearch.pinned: git_dip'],
+    ],
+    ['without it', {}, []],
+  ])(
+    'the log names entries that match no tool, once all targets have listed theirs, %s',
+    async (_how, backend, more) => {
+      const bundles = [
+        { ...REVIEWS, tools: ['git_*review*', 'files_raed'] },
+        { name: 'b', targets: ['git'], tools: ['files_read'] },
+      ];
+      const none = { name: 'none', mcp: { host: 'http://127.0.0.1:1/mcp' } };
+      await using own = await started(bundles, { backend });
+      const caller = await connect(own.at('/mcp'));
+      const read = () =>
+        'toolSearch' in backend ? caller.call('search_tools', { query: 'read' }) : caller.ask('tools/list');
+      const logged = (log: readonly string[]) => log.filter((line) => line.includes('match no tool'));
+      expect(logged(own.gate.log)).toEqual([]);
+      await read();
+      await read();
+      const names = [...more, 'tools of bundle reviews: files_raed', 'tools of bundle b: files_read'].join(
+        ', ',
+      );
+      expect(logged(own.gate.log)).toEqual([expect.stringContaining(`names="${names}"`)]);
+      await using incomplete = await started(bundles, { backend, targets: [GIT, FILES, none] });
+      await (await connect(incomplete.at('/mcp'))).ask('tools/list');
+      expect(logged(incomplete.gate.log)).toEqual([]);
+    },
+  );
+
   test('a trace says which bundle a request gets, and why', async () => {
     await using own = await started([{ ...REVIEWS, when: 'request.headers["authorization"] == "Bearer a"' }]);
     for (const [path, because] of [

@@ -111,7 +111,11 @@ export async function listTarget(
 ): Promise<TargetItems['items']> {
   try {
     const items = await listPages(connection, call, method, list);
-    if (method === 'tools/list') connection.listedTools = items.length;
+    if (method === 'tools/list') {
+      connection.listedTools = items.length;
+      // Also if it has none, of which nothing was read.
+      call.session.options.unmatched?.completed(connection.target.name, call.session.options.log);
+    }
     return items;
   } catch (error) {
     // Capabilities are unknown in a resumed session, so the request may reach a server without the list.
@@ -234,6 +238,13 @@ function shownTools(items: ListedItem[], call: ClientCall, connection: Connectio
     const name = tools === undefined ? item.own : tools.shown(item.own);
     return name === undefined ? [] : [{ ...item, name }];
   });
+  const { unmatched, prefixed } = call.session.options;
+  const clientName = (name: string): string =>
+    prefixed ? outwardName('tool', connection.target.name, name) : name;
+  unmatched?.listed(
+    connection.target.name,
+    shown.map(({ name }) => clientName(name)),
+  );
   const accepted = pins === undefined ? shown : pins.check(shown, listSource(call, connection));
   if (tools === undefined) return accepted;
   return accepted.map((item) => ({ ...item, text: tools.edit(item.text, item.own) }));
@@ -274,6 +285,7 @@ export function renamedItem(item: string, { kind, nameKey }: ListMethod, target:
 /** All tools of a target have been listed. */
 function reportUnmatched({ session }: ClientCall, { target }: Connection): void {
   target.tools?.unmatched.report(session.options.log, target.name);
+  session.options.unmatched?.completed(target.name, session.options.log);
 }
 
 /** Removes items from a list response of a single target that clients do not see, or that the caller may not use. */

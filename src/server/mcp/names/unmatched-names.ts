@@ -5,7 +5,7 @@ import { namePattern } from './name-pattern.ts';
 export type NamesByKey = Readonly<Record<string, readonly string[]>>;
 
 /** Longest part of the entries that is logged, in characters. */
-const LOGGED_LENGTH = 500;
+export const LOGGED_LENGTH = 500;
 
 /** Finds the names and patterns of `targets[].tools` that no tool of the target has, which are probably misspelled. */
 export class UnmatchedNames {

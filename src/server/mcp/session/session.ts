@@ -9,6 +9,7 @@ import { Connection, type OpenTarget } from '../connection/connection.ts';
 import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
 import type { Target } from '../connection/target.ts';
 import { outwardMessage, outwardName } from '../names/names.ts';
+import type { UnmatchedSettings } from '../names/unmatched-settings.ts';
 import { acceptsUrls, type Capabilities, refusal } from '../protocol/client-capabilities.ts';
 import { canonicalId, parseMessage, type RpcMessage, TARGET_BOUNDS } from '../protocol/message.ts';
 import type { MessageGuards } from '../request-fields.ts';
@@ -35,6 +36,8 @@ export interface SessionOptions {
   readonly isStateless: boolean;
   /** Set if clients search for tools. */
   readonly toolSearch?: ToolSearch | undefined;
+  /** Set if settings of the backend name tools. */
+  readonly unmatched?: UnmatchedSettings | undefined;
   /** Whether results of tools have a limit (`maxResultTokens`). */
   readonly limitsResults: boolean;
   /** Set if sessions keep the rest of results over their limit. */
