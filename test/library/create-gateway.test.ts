@@ -136,6 +136,7 @@ describe('gateway.reload', () => {
     // @ts-expect-error -- no key of the type
     const error = await thrown(gateway.reload({ gatways: {} }));
     expect(error).toMatchObject({ name: 'ConfigError', problems: [{ path: ['gatways'] }] });
+    await gateway.reload();
     expect((await gateway.fetch('/')).status).toBe(201);
     await gateway.reload(answering(204));
     expect((await gateway.fetch('/')).status).toBe(204);

@@ -207,7 +207,12 @@ describe('streams of gateway.handle', () => {
   });
 
   test('gateway.handle rejects with the reason of its signal, before and while an upstream works', async () => {
-    await using upstream = await httpUpstream(() => undefined);
+    let hasLeft = false;
+    await using upstream = await httpUpstream((_, response) => {
+      response.on('close', () => {
+        hasLeft = true;
+      });
+    });
     await using gateway = await createGateway(forwarding(upstream.address), { listen: false });
     await expect(gateway.fetch('/', { signal: AbortSignal.abort(new Error('before')) })).rejects.toThrow(
       'before',
@@ -218,6 +223,52 @@ describe('streams of gateway.handle', () => {
     await until(() => upstream.received.length === 1);
     controller.abort(new Error('later'));
     await expect(answer).rejects.toThrow('later');
+    await until(() => hasLeft);
+  });
+
+  // remix-run/remix#11533 (the request hangs), withastro/astro#17966 (unhandled rejections)
+  test('a request that is aborted while its body arrives ends at once, whether or not the body is buffered', async () => {
+    await using upstream = await httpUpstream((request, response) => void request.pipe(response), {
+      streaming: true,
+    });
+    const reading = { policies: { authorization: { rules: ['json(request.body).a == 1'] } } };
+    for (const route of [{}, reading]) {
+      await using gateway = await createGateway(forwarding(upstream.address, route), { listen: false });
+      const controller = new AbortController();
+      let isCancelled = false;
+      const body = new ReadableStream({
+        start: (stream) => stream.enqueue(new TextEncoder().encode('{"a":')),
+        cancel: () => {
+          isCancelled = true;
+        },
+      });
+      const init: RequestInit & { duplex: 'half' } = { method: 'POST', body, duplex: 'half' };
+      const answer = gateway.fetch('/', { ...init, signal: controller.signal });
+      const failed = answer.then((response) => response.text()).catch(({ message }) => message);
+      await new Promise((resolve) => setImmediate(resolve));
+      controller.abort(new Error('enough'));
+      expect(await failed).toBe('enough');
+      await until(() => isCancelled);
+    }
+  });
+
+  test('a body that breaks after a policy has replaced it stops nothing', async () => {
+    await using upstream = await httpUpstream((_, response, { body }) => void response.end(body));
+    const replacing = { policies: { transformations: { request: { body: '"other"' } } } };
+    await using gateway = await createGateway(forwarding(upstream.address, replacing), { listen: false });
+    const body = new ReadableStream({ pull: (stream) => stream.error(new Error('broken')) });
+    const init: RequestInit & { duplex: 'half' } = { method: 'POST', body, duplex: 'half' };
+    expect(await (await gateway.fetch('/', init)).text()).toBe('other');
+  });
+
+  // MatthewWid/better-sse#120, h3js/srvx#142: the process ended
+  test('an upstream that goes on after the program has cancelled the response stops nothing', async () => {
+    await using talk = await talking();
+    const answer = await talk.gateway.fetch('/events');
+    await answer.body?.cancel();
+    for (let count = 0; count < 100; count += 1) talk.state.write('data: late\n\n');
+    await until(() => talk.state.hasLeft);
+    expect((await talk.gateway.fetch('/events')).status).toBe(200);
   });
 });
 
