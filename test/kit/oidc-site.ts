@@ -66,7 +66,7 @@ export interface Scripted extends HttpUpstream {
   /** Claims of ID tokens, instead of the usual ones. */
   claims: Record<string, unknown>;
   /** Of the token endpoint, instead of tokens. */
-  answer: { status: number } | undefined;
+  answer: { status: number; error_description?: string } | undefined;
   /** More members of the answers with tokens, or others instead. */
   issued: Record<string, unknown>;
   /** More members of its metadata. */
@@ -102,8 +102,10 @@ export async function scripted(): Promise<Scripted> {
         back.searchParams.set('state', url.searchParams.get('state') ?? '');
         return response.writeHead(302, { location: back.href }).end();
       }
-      if (provider.answer !== undefined)
-        return json(response, provider.answer.status, { error: 'invalid_grant' });
+      if (provider.answer !== undefined) {
+        const { status, ...more } = provider.answer;
+        return json(response, status, { error: 'invalid_grant', ...more });
+      }
       if (url.pathname === '/revoke') return response.end();
       const form = new URLSearchParams(body);
       const code = form.get('code') ?? '';

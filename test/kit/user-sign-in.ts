@@ -11,7 +11,7 @@ export const SESSION_KEY = 'a5'.repeat(32);
 
 /** An MCP server that accepts tokens of a provider, or what `accepts` says. */
 export function protectedServer(
-  issuer: string,
+  issuer: string | (() => string),
   options: {
     /** Status with which it refuses a token that is not expired. */
     accepts?: (claims: Json, request: Received) => 401 | 403 | undefined;
@@ -26,7 +26,7 @@ export function protectedServer(
       if (request.path === '/.well-known/oauth-protected-resource/mcp') {
         const metadata = {
           resource: `${origin}/mcp`,
-          authorization_servers: [issuer],
+          authorization_servers: [typeof issuer === 'string' ? issuer : issuer()],
           scopes_supported: scopes,
         };
         return json(response, 200, metadata);

@@ -1,4 +1,5 @@
 import type { AuthorizationServer, Client, ClientAuth, TokenEndpointRequestOptions } from 'oauth4webapi';
+import { REDACTED } from '../../core/credentials.ts';
 import { AppError, detailOf, messageOf } from '../../core/errors.ts';
 import { jsonIn, membersOf, stringIn } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
@@ -86,7 +87,7 @@ export class OAuthRequests {
     try {
       callback = oauth.validateAuthResponse(this.#server, own, query, state);
     } catch (error) {
-      throw refused(error);
+      throw refused(error, []);
     }
     const options = { ...this.#options(oauth), additionalParameters: { resource } };
     const response = await this.#answer(
@@ -101,7 +102,11 @@ export class OAuthRequests {
         options,
       ),
     );
-    return issued(oauth.processAuthorizationCodeResponse(this.#server, own, await withoutIdToken(response)));
+    return issued(oauth.processAuthorizationCodeResponse(this.#server, own, await withoutIdToken(response)), [
+      query.get('code'),
+      verifier,
+      client.secret,
+    ]);
   }
 
   /** Renews a token. Without a new refresh token, the old one stays valid (RFC 6749 §6). Rejects as `redeem`. */
@@ -116,6 +121,7 @@ export class OAuthRequests {
     );
     const tokens = await issued(
       oauth.processRefreshTokenResponse(this.#server, own, await withoutIdToken(response)),
+      [token, client.secret],
     );
     return { refresh: token, ...tokens };
   }
@@ -132,7 +138,7 @@ export class OAuthRequests {
     );
     if (response.status >= 400)
       await oauth.processRevocationResponse(response).catch((error: unknown) => {
-        throw refused(error);
+        throw refused(error, [token, client.secret]);
       });
     return true;
   }
@@ -166,7 +172,9 @@ export class OAuthRequests {
       const secret = stringIn(registered['client_secret']);
       return { id: registered.client_id, ...(secret !== undefined && { secret }) };
     } catch (error) {
-      throw this.#failure(`${endpoint} did not register the gateway (RFC 7591): ${reasonOf(error)}: ${fix}`);
+      throw this.#failure(
+        `${endpoint} did not register the gateway (RFC 7591): ${reasonOf(error, [])}: ${fix}`,
+      );
     }
   }
 
@@ -208,11 +216,13 @@ async function withoutIdToken(response: Response): Promise<Response> {
   return Response.json(rest);
 }
 
+/** `sent`: secrets of the request, which the answer to it may repeat. */
 async function issued(
   answer: Promise<{ access_token: string; refresh_token?: string; expires_in?: number; scope?: string }>,
+  sent: Secrets,
 ): Promise<IssuedTokens> {
   const { access_token: access, ...rest } = await answer.catch((error: unknown) => {
-    throw refused(error);
+    throw refused(error, sent);
   });
   const { refresh_token: refresh, expires_in: seconds, scope } = rest;
   if (access.length > LIMITS.tokenLength || !isHeaderValue(access))
@@ -228,17 +238,28 @@ async function issued(
 /** `error` of an answer (RFC 6749 §4.1.2.1 and §5.2). */
 const codeOf = (error: unknown): string | undefined => stringIn(membersOf(error)['error']);
 
-/** What the server says of its refusal, or what is wrong with its answer. */
-function reasonOf(error: unknown): string {
+/** What the server says of its refusal, or what is wrong with its answer. `sent`: secrets of the request, which it may repeat. */
+function reasonOf(error: unknown, sent: Secrets): string {
+  const text = sent.reduce<string>(
+    (rest, secret) => (secret ? rest.replaceAll(secret, REDACTED) : rest),
+    wordsOf(error),
+  );
+  return text.slice(0, LONGEST_REASON);
+}
+
+function wordsOf(error: unknown): string {
   const code = codeOf(error);
   if (code === undefined) return messageOf(error);
   const description = stringIn(membersOf(error)['error_description']);
-  return `${code}${description === undefined ? '' : ` (${description})`}`.slice(0, LONGEST_REASON);
+  return `${code}${description === undefined ? '' : ` (${description})`}`;
 }
 
 const LONGEST_REASON = 300;
 
-const refused = (error: unknown): GrantRefused => new GrantRefused(reasonOf(error), codeOf(error));
+type Secrets = readonly (string | null | undefined)[];
+
+const refused = (error: unknown, sent: Secrets): GrantRefused =>
+  new GrantRefused(reasonOf(error, sent), codeOf(error));
 
 function library(): Promise<Library> {
   return import('oauth4webapi');

@@ -104,13 +104,10 @@ export class SignInPages {
     const browser = cookieIn(ctx, name);
     ctx.observer?.hide(browser);
     const user = userOf(ctx);
-    const { server, tokens, client, scopes, resource, ...signedIn } = await this.#signIns.finish(
-      query,
-      browser,
-      user,
-    );
+    const signedIn = await this.#signIns.finish(query, browser, user);
+    const { server, tokens } = signedIn;
     for (const secret of [tokens.access, tokens.refresh]) ctx.observer?.hide(secret);
-    await this.#tokens.store(signedIn.user, server, tokens, client, scopes, resource);
+    await this.#tokens.store(signedIn);
     this.#log.info('mcp::sign-in', 'a user has signed in at a server', {
       server: server.key,
       user: signedIn.user.who,

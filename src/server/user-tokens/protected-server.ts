@@ -5,7 +5,7 @@ import type { Database } from '../kernel/database.ts';
 import { isHeaderValue } from '../kernel/request/header-list.ts';
 import type { DocumentClient } from '../transport/upstream/document-client.ts';
 import { type Discovered, discover, textsIn } from './discovery.ts';
-import { type OAuthClient, OAuthRequests } from './oauth-client.ts';
+import { GrantRefused, type OAuthClient, OAuthRequests } from './oauth-client.ts';
 import type { Seal } from './seal.ts';
 
 /** Settings of `backendAuth.oauth`, with name and URL of the target. */
@@ -68,6 +68,18 @@ export class ProtectedServer {
     const { server } = await this.discovered();
     const { target } = this.#options;
     return new OAuthRequests(target, server, this.#documents, this.#shared.redirectUri);
+  }
+
+  /**
+   * Requests to the authorization server that has issued a token. Rejects with `GrantRefused` if the MCP server names another one by
+   * now: that one gets neither the token nor the secret of the client.
+   */
+  async requestsTo(issuer: string): Promise<OAuthRequests> {
+    if ((await this.discovered()).server.issuer !== issuer)
+      throw new GrantRefused(
+        'the server names another authorization server than when the user has signed in',
+      );
+    return this.requests();
   }
 
   /** The gateway as a client of the authorization server: configured, described by its own document, or registered once for all replicas. */

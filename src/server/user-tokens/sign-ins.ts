@@ -41,6 +41,7 @@ export interface SignedIn {
   readonly client: OAuthClient;
   readonly scopes: readonly string[];
   readonly resource: string;
+  readonly issuer: string;
 }
 
 /** A sign-in that cannot go on. `message` is for the user, `detail` for the log. */
@@ -208,7 +209,8 @@ export class SignIns {
     try {
       const requests = await server.requests();
       const tokens = await requests.redeem(client, query, { ...left, resource });
-      return { user: opened.user, server, tokens, client, scopes: opened.sealed.scopes, resource };
+      const { issuer } = left;
+      return { user: opened.user, server, tokens, client, scopes: opened.sealed.scopes, resource, issuer };
     } catch (error) {
       if (!(error instanceof GrantRefused)) throw error;
       if (error.code === 'invalid_client') await server.forgetClient(client);

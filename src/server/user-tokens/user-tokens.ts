@@ -6,11 +6,11 @@ import type { Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { Database } from '../kernel/database.ts';
 import type { Challenge } from './discovery.ts';
-import { GrantRefused, type IssuedTokens, type OAuthClient } from './oauth-client.ts';
+import { GrantRefused, type IssuedTokens, type OAuthClient, type OAuthRequests } from './oauth-client.ts';
 import { clientIn, type ProtectedServer } from './protected-server.ts';
 import type { Seal } from './seal.ts';
 import { SignInRequired } from './sign-in-required.ts';
-import type { SignIns } from './sign-ins.ts';
+import type { SignedIn, SignIns } from './sign-ins.ts';
 import { type TokenRow, TokenTable } from './token-table.ts';
 import type { User } from './user.ts';
 
@@ -21,6 +21,8 @@ interface Sealed {
   /** The client that it was issued to. */
   readonly client: OAuthClient;
   readonly resource: string;
+  /** The authorization server that has issued it, which alone gets it. */
+  readonly issuer: string;
   /** When it was issued, as a Unix time in ms. */
   readonly at: number;
 }
@@ -94,22 +96,17 @@ export class UserTokens {
   }
 
   /** Stores what a user has got by signing in. */
-  async store(
-    user: User,
-    server: ProtectedServer,
-    tokens: IssuedTokens,
-    client: OAuthClient,
-    requested: readonly string[],
-    resource: string,
-  ): Promise<void> {
+  async store({ user, server, tokens, scopes, ...others }: SignedIn): Promise<void> {
     const now = Date.now();
-    const secret = { access: tokens.access, refresh: tokens.refresh, client, resource, at: now };
+    const { client, resource, issuer } = others;
+    const { access, refresh } = tokens;
+    const secret: Sealed = { access, refresh, client, resource, issuer, at: now };
     await this.table.put({
       owner: user.id,
       server: server.key,
       who: user.who,
       // RFC 6749 §5.1: without it, all that was requested is granted.
-      scope: tokens.scope ?? requested.join(' '),
+      scope: tokens.scope ?? scopes.join(' '),
       generation: newGeneration(),
       sealed: await this.#seal.seal('token', [user.id, server.key], secret),
       createdAt: now,
@@ -131,10 +128,10 @@ export class UserTokens {
   }
 
   /** Revokes both tokens: not every server revokes those of a grant together (RFC 7009 §2.1). Never rejects. */
-  async #revoke(server: ProtectedServer, { client, refresh, access }: Sealed): Promise<boolean> {
+  async #revoke(server: ProtectedServer, { client, refresh, access, issuer }: Sealed): Promise<boolean> {
     const revoke = async (kind: 'refresh_token' | 'access_token', token: string): Promise<boolean> => {
       try {
-        return await (await server.requests()).revoke(server.current(client), token, kind);
+        return await (await server.requestsTo(issuer)).revoke(server.current(client), token, kind);
       } catch (error) {
         this.#log.warn(SCOPE, 'a token was removed, but could not be revoked at its server', {
           server: server.key,
@@ -197,9 +194,10 @@ export class UserTokens {
   async #open({ owner, server, sealed }: TokenRow): Promise<Sealed | undefined> {
     const value = membersOf(await this.#seal.open('token', [owner, server], sealed));
     const client = clientIn(value['client']);
-    const { access, refresh, resource, at } = value;
+    const { access, refresh, resource, issuer, at } = value;
     if (typeof access !== 'string' || typeof resource !== 'string' || client === undefined) return undefined;
-    return { access, refresh: stringIn(refresh), client, resource, at: numberIn(at) ?? 0 };
+    if (typeof issuer !== 'string') return undefined;
+    return { access, refresh: stringIn(refresh), client, resource, issuer, at: numberIn(at) ?? 0 };
   }
 
   /** The renewed token. `isForced`: the server has refused the current one. */
@@ -223,15 +221,21 @@ export class UserTokens {
   /** Undefined if it cannot be renewed any more. */
   async #renew(server: ProtectedServer, old: Known, isForced: boolean): Promise<Known | undefined> {
     const isValid = !isForced && (old.expiresAt ?? Number.POSITIVE_INFINITY) > Date.now();
-    const { refresh } = old.secret;
+    const { refresh, client, resource, issuer } = old.secret;
     if (refresh === undefined) return isValid ? old : undefined;
+    let requests: OAuthRequests;
+    try {
+      // Before the lease, which is not long enough for the metadata of slow servers.
+      requests = await server.requestsTo(issuer);
+    } catch (error) {
+      return this.#notRenewed(server, old, isValid, error);
+    }
     const now = Date.now();
     if (!(await this.table.begin(old, now, now + this.#limits.renewalLease)))
       return isValid ? old : this.#renewedByAnother(old);
     let tokens: IssuedTokens;
     try {
-      const { client, resource } = old.secret;
-      tokens = await (await server.requests()).refresh(server.current(client), refresh, resource);
+      tokens = await requests.refresh(server.current(client), refresh, resource);
     } catch (error) {
       return this.#notRenewed(server, old, isValid, error);
     }

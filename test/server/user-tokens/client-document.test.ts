@@ -37,7 +37,7 @@ test('behind a proxy with TLS, the gateway is known by its own document, and coo
   const browser = new UserBrowser(basic('ann'));
   const confirmed = await browser.open(url, {}, { origin: ORIGIN });
   expect(confirmed.headers['set-cookie']?.[0]).toMatch(
-    /^__Host-agctl_sign_in_\w+=.*; Path=\/; HttpOnly; SameSite=Lax; Secure$/,
+    /^__Host-agctl_sign_in_[\w-]+=.*; Path=\/; HttpOnly; SameSite=Lax; Secure$/,
   );
   const authorize = new URL(String(confirmed.headers['location']));
   const document = `${ORIGIN}/sign-in/client.json`;

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
+import { cli } from '../../kit/cli.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import type { McpSession } from '../../kit/mcp.ts';
 import { startOidcProvider } from '../../kit/oidc-provider.ts';
@@ -106,6 +107,44 @@ test('a refresh token that is refused ends the sign-in, and the user can sign in
   at.provider.issued = { access_token: accessToken('alice'), scope: 'read' };
   await new UserBrowser(basic('ann')).signIn(linkIn(refused));
   expect(await isSignedOut(at.session)).toBe(false);
+});
+
+// A server that is taken over names an authorization server of the attacker.
+test('a refresh token is sent to the authorization server that has issued it, and to no other', async () => {
+  await using folder = await temporaryFolder();
+  await using provider = await scripted();
+  await using other = await scripted();
+  for (const each of [provider, other])
+    each.metadata = {
+      code_challenge_methods_supported: ['S256'],
+      revocation_endpoint: `${each.issuer}/revoke`,
+    };
+  provider.refreshToken = 'refresh-token-of-the-test';
+  provider.issued = { access_token: accessToken('alice'), expires_in: 10 };
+  let issuer = provider.issuer;
+  await using server = await protectedServer(() => issuer);
+  const options = { oauth: { clientId: 'web', clientSecret: 'secret' } };
+  const first = await signInGateway(folder.path, { github: server }, options);
+  await new UserBrowser(basic('ann')).signIn(linkIn(await call(await first.session(basic('ann')))));
+  await first.close();
+  issuer = other.issuer;
+  await using second = await signInGateway(folder.path, { github: server }, { ...options, admin: true });
+  const session = await second.session(basic('ann'));
+  // The token is still valid for some seconds.
+  expect(await isSignedOut(session)).toBe(false);
+  expect(second.log.join('')).toContain('names another authorization server');
+  const { stdout } = await cli(['users', 'revoke', 'ann', '--admin', second.admin]);
+  expect(stdout).toContain('not revoked there');
+  expect([...other.forms('/token'), ...other.forms('/revoke')]).toEqual([]);
+});
+
+test('secrets that an authorization server repeats are not in the log', async () => {
+  await using at = await scriptedScene();
+  const description = { error_description: 'no grant for refresh-token-of-the-test and secret' };
+  Object.assign(at.provider, { answer: { status: 400, ...description } });
+  expect((await call(at.session)).text).toContain('has ended');
+  const [line] = at.gate.log.filter((each) => each.includes('could not be renewed'));
+  expect(line).toContain('invalid_grant (no grant for <redacted> and <redacted>)');
 });
 
 test('who is signed out while a token is renewed loses the new token too', async () => {
