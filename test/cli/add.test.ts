@@ -382,12 +382,12 @@ describe('the text of the configuration', () => {
   });
 
   test.each([
-    ['no section', head, 'gateway.yaml has no `mcp` section', 'add `mcp:` with `targets: []`'],
+    ['no section', head, 'gateway.yaml has no `mcp` section', 'add the line `mcp: { targets: [] }`'],
     [
       'a section without a list',
       `${head}mcp:\n  prefixMode: always\n`,
       'gateway.yaml:2: `mcp` has no list of targets',
-      'expected `targets: []`',
+      'write `targets: []` in it',
     ],
     [
       'a list that is a reference',

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Document, isCollection, isMap, isScalar, isSeq, Lexer, parseDocument } from 'yaml';
 import { CommandError } from '../../core/exit-codes.ts';
+import { escapeControls } from '../../core/log.ts';
 import { quoteReferences } from '../init/compose.ts';
 import type { ImportedEntry } from '../init/imported.ts';
 import type { TargetList } from './target-list.ts';
@@ -82,7 +83,7 @@ function block({ value, source }: ImportedEntry, indent: number): string {
   if (isSeq(args)) args.flow = true;
   quoteReferences(document);
   const lines = [
-    ...(source === '' ? [] : [`# From ${source}`]),
+    ...(source === '' ? [] : [`# From ${escapeControls(source)}`]),
     ...document.toString({ lineWidth: 0 }).split('\n'),
   ];
   return lines

@@ -56,7 +56,7 @@ export function targetListOf(text: string, file: string): TargetList {
     throw new CommandError(
       'not_ok',
       `${file} has no \`mcp\` section that a target could be added to`,
-      'add `mcp:` with `targets: []` below it, and try again; `agctl init` writes a whole file',
+      'add the line `mcp: { targets: [] }`, and try again: this command fills the list, which must not stay empty; `agctl init` writes a whole file',
     );
   if (others.length > 0)
     throw new CommandError(
@@ -70,7 +70,7 @@ export function targetListOf(text: string, file: string): TargetList {
     throw new CommandError(
       'not_ok',
       `${file}:${lineOf(section.pair.key)}: \`${pathText(section.path)}\` has no list of targets`,
-      'expected `targets: []` in it, not a reference to another part of the file',
+      'write `targets: []` in it, which this command fills; a reference to another part of the file cannot be added to',
     );
   return { text, path: [...section.path, 'targets'], list: pair.value, pair, section: map };
 }

@@ -80,10 +80,7 @@ export const run: Run<Options> = async (options, given) => {
   const envPath = variablesFile(given, file)?.path;
   write({ file: resolve(context.cwd, file), text, before, pins, missing, envPath });
   context.stdout.write(
-    report({ name, file, target, imported, missing, awaited, envPath, pins, context, options, list })
-      .split('\n')
-      .map(escapeControls)
-      .join('\n'),
+    report({ name, file, target, imported, missing, awaited, envPath, pins, context, options, list }),
   );
   return EXIT_CODES.ok.code;
 };
@@ -189,8 +186,7 @@ function report(outcome: Outcome): string {
   const shownEnv = envPath === undefined ? '' : relative(context.cwd, envPath) || basename(envPath);
   const renamed = renamedTools(outcome);
   const lines = [
-    ...imported.notes.map((note) => `note     ${note}`),
-    ...(renamed === undefined ? [] : [`note     ${renamed}`]),
+    ...[...imported.notes, ...(renamed === undefined ? [] : [renamed])].map((note) => `note     ${note}`),
     ...imported.leftOut.map(({ what, reason }) => `left out ${what}: ${reason}`),
     ...[`added    ${name} to ${file}   ${summaryOf(target)}`],
   ];
@@ -220,7 +216,8 @@ function report(outcome: Outcome): string {
     `  ${agctl} serve${flag}     a running gateway reads the file again`,
     '',
   );
-  return lines.join('\n');
+  // Line by line: texts of the file write no lines of their own.
+  return lines.map(escapeControls).join('\n');
 }
 
 /** That the tools of the only target so far get a prefix; undefined if they keep their names. */

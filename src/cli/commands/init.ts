@@ -97,13 +97,11 @@ export const run: Run<Options> = async (options, context) => {
   writeNew(files.config, text, folder);
   if (missing.length > 0) writeNew(files.env, envFileText(missing, withValues), folder, true);
   context.stdout.write(
-    escapeLines(
-      report({
-        ...{ files, imported, missing, withValues, shown, folder, cwd: context.cwd },
-        agctl: context.invocation?.(folder) ?? 'agctl',
-        hasDatabaseComment: whole.length === 0 && !needsDatabase(imported),
-      }),
-    ),
+    report({
+      ...{ files, imported, missing, withValues, shown, folder, cwd: context.cwd },
+      agctl: context.invocation?.(folder) ?? 'agctl',
+      hasDatabaseComment: whole.length === 0 && !needsDatabase(imported),
+    }),
   );
   return EXIT_CODES.ok.code;
 };
@@ -270,8 +268,6 @@ function report(outcome: Outcome): string {
       : []),
     '',
   );
-  return lines.join('\n');
+  // Line by line: names of servers come from files, and write no lines of their own.
+  return lines.map(escapeControls).join('\n');
 }
-
-/** Names of servers come from files. */
-const escapeLines = (text: string): string => text.split('\n').map(escapeControls).join('\n');

@@ -1,4 +1,5 @@
 import { Document, isMap, isScalar, isSeq, Scalar, visit } from 'yaml';
+import { escapeControls } from '../../core/log.ts';
 import type { Imported, ImportedEntry } from './imported.ts';
 
 /** What a new configuration is made of. */
@@ -127,7 +128,7 @@ function commentEntries(
       isWarmExplained = true;
     }
     if (isMap(node) && source !== '' && source !== entries[index - 1]?.source)
-      node.commentBefore = ` From ${source}`;
+      node.commentBefore = ` From ${escapeControls(source)}`;
     const args = isMap(node) ? node.getIn(['stdio', 'args'], true) : undefined;
     if (isSeq(args)) args.flow = true;
   }

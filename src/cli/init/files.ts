@@ -3,6 +3,7 @@ import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { messageOf } from '../../core/errors.ts';
 import { CommandError } from '../../core/exit-codes.ts';
+import { escapeControls } from '../../core/log.ts';
 import { PACKAGE_ROOT } from '../../core/package-root.ts';
 import { DEFAULT_CONFIG_FILE } from '../config-file.ts';
 import { isInNpxCache } from '../invocation.ts';
@@ -51,13 +52,13 @@ export function envFileText(
   return `# Variables of ${config}, which agctl reads from this file when it starts; those of the environment take precedence.\n# Keep this file out of version control.\n\n${envFileLines(variables, withValues)}`;
 }
 
-/** The lines for variables. Values are quoted as `node --env-file` reads them. */
+/** The lines for variables. Names of servers and files in comments write no lines of their own. Values are quoted as `node --env-file` reads them. */
 export function envFileLines(variables: readonly Variable[], withValues: Written): string {
   const lines = variables.map(({ name, value, from, placeholder = UNKNOWN_VALUE }) => {
     const shown = withValues !== false && value !== undefined ? quoted(value) : undefined;
     if (shown === undefined && withValues === 'values only' && placeholder !== '')
-      return `# ${from}\n# ${name}=\n`;
-    return `# ${from}\n${name}=${shown ?? placeholder}\n`;
+      return `# ${escapeControls(from)}\n# ${name}=\n`;
+    return `# ${escapeControls(from)}\n${name}=${shown ?? placeholder}\n`;
   });
   return lines.join('\n');
 }

@@ -1,5 +1,6 @@
 import { confirm, isCancel, multiselect, password, text } from '@clack/prompts';
 import { CommandError } from '../../core/exit-codes.ts';
+import { escapeControls } from '../../core/log.ts';
 import { counted } from '../../core/render/counted.ts';
 import { countOf, type Source } from './sources.ts';
 import { FEATURES, type Feature } from './starters.ts';
@@ -56,7 +57,7 @@ export async function askSecrets(file: string, variables: readonly Variable[]): 
 export async function askValues(variables: readonly Variable[]): Promise<ReadonlyMap<string, string>> {
   const values = new Map<string, string>();
   for (const { name, from } of variables) {
-    const message = `${name}   ${from}   (empty: later)`;
+    const message = `${name}   ${escapeControls(from)}   (empty: later)`;
     const value = answered(await (isSecretName(name) ? password({ message }) : text({ message })));
     // An empty answer is undefined in some versions.
     if (value) values.set(name, value);

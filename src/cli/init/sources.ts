@@ -88,7 +88,8 @@ function readSource(path: string, place: Place, known?: McpClient): Source {
   try {
     settings = parseSettings(text, formatOf(path));
   } catch (error) {
-    throw new CommandError('usage', `cannot import ${shown}: ${messageOf(error)}`);
+    const why = error instanceof RangeError ? 'lists and objects are nested too deeply' : messageOf(error);
+    throw new CommandError('usage', `cannot import ${shown}: ${why}`);
   }
   if (['binds', 'gateways'].some((key) => key in settings)) return { ...source, content: { gateway: text } };
   const servers = serverSections(settings, place);

@@ -28,9 +28,9 @@ export class Variables {
 
   /** Takes a secret out of a file. Returns the reference that replaces it, as `$NAME`. */
   reference(preferred: string, value: string, owner: string, from: string): string {
-    const candidates = [preferred, `${owner}_${preferred}`].map(variableName);
-    for (let count = 2; ; count += 1) {
-      const name = candidates.shift() ?? `${variableName(`${owner}_${preferred}`)}_${count}`;
+    const names = [preferred, `${owner}_${preferred}`].map(variableName);
+    for (let index = 0; ; index += 1) {
+      const name = nameAt(names, index);
       const known = this.#known.get(name)?.value ?? this.#env[name];
       if (known !== undefined && known !== value) continue;
       if (this.#reserved.has(name) && (known ?? this.#offered.get(name)) !== value) continue;
@@ -51,10 +51,9 @@ export class Variables {
     known: Pick<Variable, 'value' | 'placeholder'>,
   ): string {
     const [own, owned] = [preferred, `${owner}_${preferred}`].map(variableName);
-    const last = own?.startsWith(`${variableName(owner)}_`) ? own : owned;
-    const names = [last];
-    for (let count = 2; ; count += 1) {
-      const name = names.shift() ?? `${last}_${count}`;
+    const names = [own?.startsWith(`${variableName(owner)}_`) === true ? own : (owned ?? '')];
+    for (let index = 0; ; index += 1) {
+      const name = nameAt(names, index);
       if (this.#env[name] !== undefined || this.#known.has(name) || this.#reserved.has(name)) continue;
       this.#known.set(name, { name, from, ...known });
       return name;
@@ -107,6 +106,10 @@ export class Variables {
     return { ...this.#env, ...Object.fromEntries(added) };
   }
 }
+
+/** The names to try in turn: these, and then the last one with numbers: `A`, `B_A`, `B_A_2`, `B_A_3`. */
+const nameAt = (names: readonly string[], index: number): string =>
+  names[index] ?? `${names.at(-1) ?? ''}_${index - names.length + 2}`;
 
 /** Text as the name of an environment variable. */
 export function variableName(text: string): string {

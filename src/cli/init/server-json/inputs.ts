@@ -122,8 +122,9 @@ export interface Argument {
 }
 
 /**
- * The arguments of a list. An option and its value are two words, as VS Code passes them; an option that is true or false is
- * given or left out.
+ * The arguments of a list. An option and its value are two words, as VS Code passes them (microsoft/clarity-mcp-server#20), although
+ * the description of the schema says `--flag={value}`: an option whose name ends with `=` is one word with its value. An option that
+ * is true or false is given or left out.
  *
  * @throws NotImported if the list is not valid
  */
@@ -155,7 +156,8 @@ function named(name: string, input: Entry, inputs: Inputs): readonly string[] | 
     (key) => memberOf(input, key) === undefined,
   );
   if (fixed === '' || (fixed === undefined && isBare)) return [flag];
-  const value = inputs.valueOf(input, { name: name.replace(/^-+/, ''), place: 'args' });
+  const value = inputs.valueOf(input, { name: name.replaceAll(/^-+|=$/g, ''), place: 'args' });
   if (value === undefined) inputs.unset.push(name);
-  return value === undefined ? undefined : [flag, value];
+  if (value === undefined) return undefined;
+  return flag.endsWith('=') ? [flag + value] : [flag, value];
 }

@@ -38,8 +38,9 @@ interface Launcher {
 const DIGITS_FIRST = /^v?\d[\w.+!-]*$/;
 /** Parts of a version that stand for several: `1.x`. */
 const WILDCARD = /(?:^|\.)[xX](?:\.|$)/;
-/** Of every program: where commands and libraries are found, what runs before it. */
-const SYSTEM_VARIABLES = /^(?:PATH|HOME|USERPROFILE|LD_.+|DYLD_.+|NODE_OPTIONS|BASH_ENV)$/i;
+/** Of every program: where commands, libraries and settings are found, what runs before it, from where and how it downloads. */
+const SYSTEM_VARIABLES =
+  /^(?:PATH|HOME|USERPROFILE|APPDATA|XDG_.+|LD_.+|DYLD_.+|BASH_ENV|(?:HTTPS?|ALL|NO)_PROXY|SSL_CERT_.+|NODE_(?:OPTIONS|PATH|EXTRA_CA_CERTS|TLS_REJECT_UNAUTHORIZED))$/i;
 
 const npm: Launcher = {
   commands: ['npx'],
@@ -244,10 +245,12 @@ function registryOf(entry: Entry, launcher: Launcher): string | undefined {
 
 function environmentOf(entry: Entry, launcher: Launcher, inputs: Inputs): Map<string, string> {
   const env = new Map<string, string>();
-  for (const input of entriesOf(entry, 'environmentVariables')) {
+  for (const [index, input] of entriesOf(entry, 'environmentVariables').entries()) {
     const name = textOf(input, 'name') ?? '';
     if (!/^[A-Za-z_][\w.-]{0,127}$/.test(name))
-      throw new NotImported(`\`${onOneLine(name)}\` is not the name of a variable`);
+      throw new NotImported(
+        `\`environmentVariables[${index}].name\`: \`${onOneLine(name)}\` is not the name of a variable`,
+      );
     const value = inputs.valueOf(input, { name, place: 'env', keepsOptionalSecrets: true });
     if (value === undefined) inputs.unset.push(name);
     if (value === undefined) continue;

@@ -63,9 +63,10 @@ function placeholderAt(url: string, index: number): string | undefined {
 
 /** The headers that a remote asks for. */
 function headersOf(entry: Entry, owner: string, inputs: Inputs): readonly TargetHeader[] {
-  return entriesOf(entry, 'headers').flatMap((input): TargetHeader[] => {
+  return entriesOf(entry, 'headers').flatMap((input, index): TargetHeader[] => {
     const name = textOf(input, 'name') ?? '';
-    if (!HEADER_NAME.test(name)) throw new NotImported(`\`${onOneLine(name)}\` is not the name of a header`);
+    if (!HEADER_NAME.test(name))
+      throw new NotImported(`\`headers[${index}].name\`: \`${onOneLine(name)}\` is not the name of a header`);
     if (isOwnHeader(name)) return [];
     // Authors mark a key as secret, and rarely as required.
     const isRequired = flagOf(input, 'isRequired') ?? flagOf(input, 'isSecret') ?? false;

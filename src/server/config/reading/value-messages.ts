@@ -28,7 +28,11 @@ export function describeSize(
   const unit = UNITS[issue.origin];
   if (unit === undefined) return describeNumber(issue.code, limit, issue.inclusive !== false);
   const thing = issue.origin === 'string' ? 'string' : 'list';
-  if (issue.code === 'too_small' && limit === 1) return { message: `the ${thing} must not be empty` };
+  if (issue.code === 'too_small' && limit === 1)
+    return {
+      message: `the ${thing} must not be empty`,
+      ...(thing === 'list' && { help: 'add an entry: `[a, b]`, or each on a line that starts with `- `' }),
+    };
   const words = `${limit} ${plural(unit, limit)}`;
   if (issue.exact === true) return { message: `the ${thing} must have exactly ${words}` };
   const size = issue.code === 'too_big' ? 'long' : 'short';
