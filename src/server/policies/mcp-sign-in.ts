@@ -31,7 +31,8 @@ export const mcpSignIn = definePolicy({
       used: () => signIns.pending,
     });
     return {
-      paths: pages.paths,
+      paths: [pages.path],
+      pathsBelow: pages.pathsBelow,
       request: (ctx) => pages.answer(ctx),
       // Before other policies: authorization servers have no credential.
       around: async (ctx, next) => pages.clientDocument(ctx) ?? next(),

@@ -84,9 +84,17 @@ export function compileRoute(
 
 /** Matches for the paths that policies answer themselves. */
 function ownPaths(policies: readonly Policy[]): RequestMatcher[] {
-  return policies
-    .flatMap(({ paths }) => paths ?? [])
-    .map((value): RequestMatcher => ({ path: { kind: 'exact', value }, headers: [], query: [] }));
+  const matcher =
+    (kind: 'exact' | 'prefix') =>
+    (value: string): RequestMatcher => ({
+      path: { kind, value },
+      headers: [],
+      query: [],
+    });
+  return policies.flatMap(({ paths = [], pathsBelow = [] }) => [
+    ...paths.map(matcher('exact')),
+    ...pathsBelow.map(matcher('prefix')),
+  ]);
 }
 
 /** The API of the first backend that has one: all clients of a route use the same API. */

@@ -35,18 +35,23 @@ export class GrantRefused extends Error {
   }
 }
 
+interface Own {
+  readonly target: string;
+  readonly redirectUri: string;
+  /** The redirect URI of a client that people register. */
+  readonly registeredUri: string;
+}
+
 /** Requests to one authorization server (RFC 6749, 7636, 7591, 7009, 8707, 9207). */
 export class OAuthRequests {
-  readonly #target: string;
   readonly #server: AuthorizationServer;
   readonly #documents: DocumentClient;
-  readonly #redirectUri: string;
+  readonly #own: Own;
 
-  constructor(target: string, server: AuthorizationServer, documents: DocumentClient, redirectUri: string) {
-    this.#target = target;
+  constructor(server: AuthorizationServer, documents: DocumentClient, own: Own) {
     this.#server = server;
     this.#documents = documents;
-    this.#redirectUri = redirectUri;
+    this.#own = own;
   }
 
   /** Where the browser goes, with the secrets of this sign-in. */
@@ -62,7 +67,7 @@ export class OAuthRequests {
     const parameters = {
       response_type: 'code',
       client_id: client.id,
-      redirect_uri: this.#redirectUri,
+      redirect_uri: this.#own.redirectUri,
       ...(scopes.length > 0 && { scope: scopes.join(' ') }),
       state,
       code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
@@ -97,7 +102,7 @@ export class OAuthRequests {
         own,
         this.#auth(oauth, client),
         callback,
-        this.#redirectUri,
+        this.#own.redirectUri,
         verifier,
         options,
       ),
@@ -146,7 +151,7 @@ export class OAuthRequests {
   /** Registers the gateway (RFC 7591). Rejects with the reason. */
   async register(): Promise<OAuthClient> {
     const { registration_endpoint: endpoint, issuer } = this.#server;
-    const fix = `register the gateway there with the redirect URI ${this.#redirectUri}, and set \`oauth.clientId\``;
+    const fix = `register the gateway there with the redirect URI ${this.#own.registeredUri}, and set \`oauth.clientId\``;
     if (endpoint === undefined)
       throw this.#failure(
         `the authorization server ${issuer} registers no clients, as its metadata has no \`registration_endpoint\` (RFC 7591): ${fix}`,
@@ -159,7 +164,7 @@ export class OAuthRequests {
         this.#server,
         {
           client_name: 'agctl',
-          redirect_uris: [this.#redirectUri],
+          redirect_uris: [this.#own.redirectUri],
           grant_types: ['authorization_code', 'refresh_token'],
           response_types: ['code'],
           token_endpoint_auth_method: methods === undefined ? 'client_secret_basic' : methodOf(methods),
@@ -186,7 +191,7 @@ export class OAuthRequests {
   }
 
   #failure(detail: string): AppError {
-    return new AppError('provider_failed', { detail: `target "${this.#target}": ${detail}` });
+    return new AppError('provider_failed', { detail: `target "${this.#own.target}": ${detail}` });
   }
 
   #auth(oauth: Library, { secret }: OAuthClient): ClientAuth {

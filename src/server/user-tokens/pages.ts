@@ -5,7 +5,7 @@ import { ownCookies } from '../kernel/request/own-cookies.ts';
 import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
 import { credentialParameters } from '../kernel/request/shared-slots.ts';
 import { hashOf } from './seal.ts';
-import { CALLBACK, CLIENT_DOCUMENT, LINK } from './settings.ts';
+import { CALLBACK, CLIENT_DOCUMENTS, LINK } from './settings.ts';
 import { type OpenSignIn, SignInFailed, type SignIns } from './sign-ins.ts';
 import { type User, userOf } from './user.ts';
 import type { UserTokens } from './user-tokens.ts';
@@ -27,19 +27,23 @@ export class SignInPages {
     this.#origin = origin;
   }
 
-  get paths(): string[] {
-    return [this.path, this.path + CALLBACK, this.path + CLIENT_DOCUMENT];
+  get pathsBelow(): string[] {
+    return [this.path + CALLBACK, this.path + CLIENT_DOCUMENTS];
   }
 
-  /** The description of the gateway as a client (OAuth Client ID Metadata Document), which is public; undefined for other requests. */
+  /**
+   * The description of the gateway as a client of one server (OAuth Client ID Metadata Document), which is public; undefined for other
+   * requests.
+   */
   clientDocument({ path, method }: RequestContext): Reply | undefined {
-    const { clientDocument, redirectUri } = this.#signIns;
-    if (path !== this.path + CLIENT_DOCUMENT || method !== 'GET' || clientDocument === undefined)
-      return undefined;
+    const before = `${this.path}${CLIENT_DOCUMENTS}/`;
+    if (method !== 'GET' || !path.startsWith(before) || !path.endsWith('.json')) return undefined;
+    const server = this.#signIns.serverById(path.slice(before.length, -'.json'.length));
+    if (server?.clientDocument === undefined) return undefined;
     const document = {
-      client_id: clientDocument,
+      client_id: server.clientDocument,
       client_name: 'agctl',
-      redirect_uris: [redirectUri],
+      redirect_uris: [server.redirectUri],
       grant_types: ['authorization_code', 'refresh_token'],
       response_types: ['code'],
       token_endpoint_auth_method: 'none',
@@ -54,7 +58,7 @@ export class SignInPages {
     for (const secret of SECRET_PARAMETERS)
       for (const value of query.getAll(secret)) ctx.observer?.hide(value);
     try {
-      if (ctx.path === this.path + CALLBACK && ctx.method === 'GET') return await this.#end(ctx, query);
+      if (this.#isCallback(ctx) && ctx.method === 'GET') return await this.#end(ctx, query);
       if (ctx.path === this.path && ctx.method === 'GET')
         return formPage(await this.#signIns.open(onlyIn(query, LINK), userOf(ctx)), userOf(ctx));
       if (ctx.path === this.path && ctx.method === 'POST') return await this.#begin(ctx, query);
@@ -104,7 +108,7 @@ export class SignInPages {
     const browser = cookieIn(ctx, name);
     ctx.observer?.hide(browser);
     const user = userOf(ctx);
-    const signedIn = await this.#signIns.finish(query, browser, user);
+    const signedIn = await this.#signIns.finish(ctx.path, query, browser, user);
     const { server, tokens } = signedIn;
     for (const secret of [tokens.access, tokens.refresh]) ctx.observer?.hide(secret);
     await this.#tokens.store(signedIn);
@@ -118,6 +122,11 @@ export class SignInPages {
     ]);
     reply.headers.append('set-cookie', `${name}=; Max-Age=0; ${this.#attributes}`);
     return reply;
+  }
+
+  #isCallback({ path }: RequestContext): boolean {
+    const callback = this.path + CALLBACK;
+    return path === callback || path.startsWith(`${callback}/`);
   }
 
   #failed(error: unknown): Reply {

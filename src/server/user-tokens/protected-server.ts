@@ -6,7 +6,8 @@ import { isHeaderValue } from '../kernel/request/header-list.ts';
 import type { DocumentClient } from '../transport/upstream/document-client.ts';
 import { type Discovered, discover, textsIn } from './discovery.ts';
 import { GrantRefused, type OAuthClient, OAuthRequests } from './oauth-client.ts';
-import type { Seal } from './seal.ts';
+import { hashOf, type Seal } from './seal.ts';
+import { CALLBACK, CLIENT_DOCUMENTS } from './settings.ts';
 
 /** Settings of `backendAuth.oauth`, with name and URL of the target. */
 export interface ServerOptions {
@@ -22,8 +23,8 @@ export interface ServerOptions {
 interface Shared {
   readonly database: Database;
   readonly seal: Seal;
-  readonly redirectUri: string;
-  readonly clientDocument: string | undefined;
+  /** URL of the page. */
+  readonly page: string;
 }
 
 /** An MCP server with the authorization server at which its users sign in. */
@@ -33,6 +34,15 @@ export class ProtectedServer {
   /** For people. */
   readonly host: string;
   readonly scopes: readonly string[];
+  /** In paths. */
+  readonly id: string;
+  /**
+   * Where its authorization server sends browsers back. Each server at which the gateway registers itself has its own: an
+   * authorization server that has browsers sign in at another one instead does not get what they bring back (RFC 9700 §4.4).
+   */
+  readonly redirectUri: string;
+  /** URL of the description of the gateway as its client, which its authorization server fetches; undefined without TLS. */
+  readonly clientDocument: string | undefined;
   readonly #options: ServerOptions;
   readonly #shared: Shared;
   readonly #documents: DocumentClient;
@@ -41,6 +51,13 @@ export class ProtectedServer {
   constructor(options: ServerOptions, shared: Shared, documents: DocumentClient) {
     const { url, client, scopes } = options;
     this.key = client === undefined ? url.href : `${url.href} ${client.id}`;
+    this.id = hashOf(this.key).slice(0, 22);
+    const { page } = shared;
+    this.redirectUri = page + CALLBACK + (client === undefined ? `/${this.id}` : '');
+    this.clientDocument =
+      client === undefined && page.startsWith('https:')
+        ? `${page}${CLIENT_DOCUMENTS}/${this.id}.json`
+        : undefined;
     this.host = url.host;
     this.scopes = scopes;
     this.#options = options;
@@ -67,7 +84,9 @@ export class ProtectedServer {
   async requests(): Promise<OAuthRequests> {
     const { server } = await this.discovered();
     const { target } = this.#options;
-    return new OAuthRequests(target, server, this.#documents, this.#shared.redirectUri);
+    const { redirectUri } = this;
+    const own = { target, redirectUri, registeredUri: this.#shared.page + CALLBACK };
+    return new OAuthRequests(server, this.#documents, own);
   }
 
   /**
@@ -87,7 +106,8 @@ export class ProtectedServer {
     const { client } = this.#options;
     if (client !== undefined) return client;
     const { server, clientMetadataDocuments } = await this.discovered();
-    const { database, seal, redirectUri, clientDocument } = this.#shared;
+    const { database, seal } = this.#shared;
+    const { redirectUri, clientDocument } = this;
     // MCP "Client Registration Approaches" prefers it to a registration.
     if (clientMetadataDocuments && clientDocument !== undefined) return { id: clientDocument };
     const { issuer } = server;
@@ -120,13 +140,14 @@ export class ProtectedServer {
     await this.#shared.database.transaction([
       {
         sql: 'DELETE FROM agctl_oauth_clients WHERE issuer = ? AND redirect_uri = ?',
-        values: [issuer, this.#shared.redirectUri],
+        values: [issuer, this.redirectUri],
       },
     ]);
   }
 
   async #registered(issuer: string): Promise<OAuthClient | undefined> {
-    const { database, seal, redirectUri } = this.#shared;
+    const { database, seal } = this.#shared;
+    const { redirectUri } = this;
     const [row] = await database.query(
       'SELECT sealed FROM agctl_oauth_clients WHERE issuer = ? AND redirect_uri = ?',
       [issuer, redirectUri],

@@ -5,7 +5,7 @@ import type { Database } from '../kernel/database.ts';
 import { GrantRefused, type IssuedTokens, type OAuthClient } from './oauth-client.ts';
 import type { ProtectedServer } from './protected-server.ts';
 import { hashOf, type Seal } from './seal.ts';
-import { CALLBACK, CLIENT_DOCUMENT, LINK, type SignInSettings } from './settings.ts';
+import { LINK, type SignInSettings } from './settings.ts';
 import type { SignInLink } from './sign-in-required.ts';
 import { type SignInRow, SignInTable } from './sign-in-table.ts';
 import type { User } from './user.ts';
@@ -85,16 +85,6 @@ export class SignIns {
     this.#limits = options.limits;
   }
 
-  get redirectUri(): string {
-    return this.settings.url + CALLBACK;
-  }
-
-  /** URL of the description of the gateway as a client, which authorization servers fetch; undefined without TLS. */
-  get clientDocument(): string | undefined {
-    const { url } = this.settings;
-    return url.startsWith('https:') ? url + CLIENT_DOCUMENT : undefined;
-  }
-
   /** Number of links that this process waits for. */
   get pending(): number {
     return this.#pending.size;
@@ -113,6 +103,12 @@ export class SignIns {
   server(key: string): ProtectedServer | undefined {
     const [first] = this.#servers.get(key) ?? [];
     return first;
+  }
+
+  /** The server whose `id` that is. */
+  serverById(id: string): ProtectedServer | undefined {
+    for (const [first] of this.#servers.values()) if (first?.id === id) return first;
+    return undefined;
   }
 
   /** The link for a user, which is the same while it is new. `isDone` says whether the user has signed in. */
@@ -185,8 +181,11 @@ export class SignIns {
     return { url, state, browser };
   }
 
-  /** The callback of the authorization server. Its `state` is used up, whatever comes of it. Throws `SignInFailed`. */
+  /**
+   * The callback of the authorization server, at this path. Its `state` is used up, whatever comes of it. Throws `SignInFailed`.
+   */
   async finish(
+    path: string,
     query: URLSearchParams,
     browser: string | undefined,
     user: User | undefined,
@@ -202,6 +201,11 @@ export class SignIns {
         'The sign-in was not begun in this browser. Open the link of your client again.',
       );
     const { server } = opened;
+    if (new URL(server.redirectUri).pathname !== path)
+      throw new SignInFailed(
+        'You have signed in at another server than the one of the link. Ask your client for another link.',
+        'the callback is that of another server: its authorization server may have sent the browser there',
+      );
     const { server: authorization, resource } = await server.discovered();
     if (authorization.issuer !== left.issuer)
       throw new SignInFailed(EXPIRED, 'the authorization server is another one than when the sign-in began');

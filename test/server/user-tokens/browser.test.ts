@@ -32,7 +32,7 @@ browserTest(
     await page.goto(url);
     expect(await page.title()).toMatch(/^Sign in at 127\.0\.0\.1:\d+$/);
     await page.click('button');
-    await page.waitForURL(/\/sign-in\/callback\?/);
+    await page.waitForURL(/\/sign-in\/callback\/[\w-]+\?/);
     expect(await page.title()).toBe('You are signed in');
     expect((await session.request('tools/call', SAY)).result.isError).toBeUndefined();
     expect(actors(server)).toEqual(['alice']);

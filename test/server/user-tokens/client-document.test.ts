@@ -40,17 +40,18 @@ test('behind a proxy with TLS, the gateway is known by its own document, and coo
     /^__Host-agctl_sign_in_[\w-]+=.*; Path=\/; HttpOnly; SameSite=Lax; Secure$/,
   );
   const authorize = new URL(String(confirmed.headers['location']));
-  const document = `${ORIGIN}/sign-in/client.json`;
-  expect(authorize.searchParams.get('client_id')).toBe(document);
+  const document = authorize.searchParams.get('client_id') ?? '';
+  const [, id] = /^https:\/\/tools\.example\.com\/sign-in\/client\/([\w-]{22})\.json$/.exec(document) ?? [];
 
   // Without a credential, as authorization servers fetch it.
   const fetched = await send(own(document));
   expect(JSON.parse(fetched.text)).toMatchObject({
     client_id: document,
-    redirect_uris: [`${ORIGIN}/sign-in/callback`],
+    redirect_uris: [`${ORIGIN}/sign-in/callback/${id}`],
     token_endpoint_auth_method: 'none',
   });
-  expect((await send(own(`${ORIGIN}/sign-in`))).status).toBe(401);
+  for (const path of ['', '/client/x.json', `/client/${id}`, '/client/.json', `/callback/${id}`])
+    expect([path, (await send(own(`${ORIGIN}/sign-in${path}`))).status]).toEqual([path, 401]);
 
   const { location } = (await send(authorize.href)).headers;
   expect((await browser.open(own(String(location)))).text).toContain('You are signed in');

@@ -67,6 +67,8 @@ export interface Policy {
   readonly origin?: { readonly place: TracePlace; readonly shown: unknown };
   /** Exact paths that the policy answers itself. They are added to the matches of the route. */
   readonly paths?: readonly string[];
+  /** Paths below which it answers everything itself, added likewise. */
+  readonly pathsBelow?: readonly string[];
   /** Host names of the route according to the policy's configuration. */
   readonly hostnames?: readonly string[];
   /** Absolute paths of files that the policy reloads itself: `changed` is called after the file has changed. */
