@@ -31,13 +31,23 @@ const READ: ReadonlySet<string> = new Set([
 
 /**
  * Adds the servers of a client's settings to what is imported: `mcpServers` of most clients, `servers` of VS Code,
- * `context_servers` of Zed, `mcp_servers` of Codex. Secrets in them become references to variables.
+ * `context_servers` of Zed, `mcp_servers` of Codex. Secrets in them become references to variables. `policies`: further ones of
+ * remote servers, by name.
  */
-export function readServers(section: Entry, context: PlaceholderContext, imported: Imported): void {
+export function readServers(
+  section: Entry,
+  context: PlaceholderContext,
+  imported: Imported,
+  policies: ReadonlyMap<string, Entry> = new Map(),
+): void {
   for (const [name, entry] of Object.entries(section)) {
     const what = `${name} in ${context.source}`;
     try {
-      if (!addTarget(targetName(name), target(name, entry, context), context, imported)) continue;
+      const server = target(name, entry, context);
+      const more = 'stdio' in server ? undefined : policies.get(name);
+      const whole =
+        more === undefined ? server : { ...server, policies: merged(membersOf(server['policies']), more) };
+      if (!addTarget(targetName(name), whole, context, imported)) continue;
       const ignored = Object.keys(membersOf(entry)).filter(
         (key) => !READ.has(key) && !OF_THE_CLIENT.has(key),
       );
@@ -52,6 +62,13 @@ export function readServers(section: Entry, context: PlaceholderContext, importe
     }
   }
 }
+
+/** Policies of headers and others, which may both have `backendAuth`. */
+const merged = (own: Entry, more: Entry): Entry => ({
+  ...own,
+  ...more,
+  backendAuth: { ...membersOf(own['backendAuth']), ...membersOf(more['backendAuth']) },
+});
 
 /** Adds a target, with a number if its name is taken. Returns false if the same server is imported already. */
 export function addTarget(

@@ -8,7 +8,7 @@ import { cacheOf } from './cache.ts';
 import { type Deployment, type ModelContext, readDeployments } from './deployments.ts';
 import { addGroups, aliasesOf, fallbacksOf } from './groups.ts';
 import { Lost } from './lost.ts';
-import { withTokens } from './mcp-tokens.ts';
+import { withCredentials } from './mcp-credentials.ts';
 import { budgetsOf, healthOf, retryOf, type Sections, timeoutOf } from './policies.ts';
 import { catalogOf } from './prices.ts';
 import { PROVIDERS } from './providers.ts';
@@ -57,7 +57,10 @@ export function readLitellm(file: Entry, context: PlaceholderContext, imported: 
   addGroups(deployments, links, lost, context.source, imported);
   addPolicies(sections, deployments, lost, imported);
   const servers = file['mcp_servers'];
-  if (isRecord(servers)) readServers(withTokens(servers, lost), context, imported);
+  if (isRecord(servers)) {
+    const { servers: given, policies } = withCredentials(servers, context, lost);
+    readServers(given, context, imported, policies);
+  }
   addRest(file, sections, lost);
   imported.leftOut.push(...lost.lines);
 }

@@ -1,0 +1,159 @@
+import { elementsOf, isRecord, membersOf, stringIn, textIn } from '../../../core/foreign.ts';
+import type { PlaceholderContext } from '../placeholders.ts';
+import type { Lost } from './lost.ts';
+import { secret, variableIn, withoutOsEnviron } from './references.ts';
+
+type Entry = Readonly<Record<string, unknown>>;
+
+/** Servers in the form of clients' settings, and the policies of those whose credential is no header, by name. */
+interface WithCredentials {
+  readonly servers: Entry;
+  readonly policies: ReadonlyMap<string, Entry>;
+}
+
+/** LiteLLM writes the credential of an MCP server apart from its headers. */
+export function withCredentials(servers: Entry, context: PlaceholderContext, lost: Lost): WithCredentials {
+  const policies = new Map<string, Entry>();
+  const all = Object.entries(servers).map(([name, each]) => {
+    if (!isRecord(each)) return [name, each] as const;
+    const { auth_type: type, auth_value: value, authentication_token: token, ...others } = each;
+    const { static_headers: fixed, extra_headers: passed, ...server } = others;
+    const isSigned = type === 'aws_sigv4';
+    if (isSigned) policies.set(name, { backendAuth: { aws: awsOf(name, server, context) } });
+    const rest = { ...withoutRights(withoutSettings(server, type)), ...toolsOf(name, server) };
+    for (const key of Object.keys(server).filter((member) => RIGHTS.test(member) && !isRead(member, server)))
+      lost.add(key, 'who may use a target, and how, is set with `mcp.policies.mcpAuthorization`', {
+        owner: name,
+        isWarning: true,
+      });
+    // The other headers of clients are passed on anyway; in this one, they send the key of the gateway.
+    if (elementsOf(passed).some((header) => /^authorization$/i.test(textIn(header))))
+      lost.add('extra_headers: Authorization', PASSED, { owner: name });
+    const given = textIn([value, token].find((one) => typeof one === 'string'));
+    const header = headerOf(textIn(type), given);
+    if (header === undefined && !isSigned && type !== undefined && type !== null && type !== 'none')
+      lost.add('auth_type', reasonFor(textIn(type), given), { owner: name });
+    const headers = { ...headersIn(rest), ...headersIn({ headers: fixed }), ...header };
+    return [name, Object.keys(headers).length > 0 ? { ...rest, headers } : rest] as const;
+  });
+  return { servers: Object.fromEntries(all), policies };
+}
+
+const PASSED =
+  '`backendAuth.passthrough` of the target sends the token of the client, if `mcpAuthentication` or `jwtAuth` validates it';
+
+/** Why a credential is not imported, and what has its place. */
+function reasonFor(type: string, given: string): string {
+  if (type === 'oauth2')
+    return 'users sign in at the server with `backendAuth.oauth` of the target and `config.mcp.signIn` (docs/guides/act-as-the-user.md); a token for the gateway itself (client credentials) has no counterpart';
+  if (type === 'oauth2_token_exchange')
+    return '`backendAuth.oauthTokenExchange` of the target exchanges tokens that `mcpAuthentication` has validated (docs/guides/credentials-of-servers.md)';
+  if (/passthrough|delegate/.test(type)) return PASSED;
+  if (type === 'basic' && given !== '')
+    return 'a header has the base64 of `user:password`: put `Basic` and that into a variable, and send it with `backendAuth.key` of the target and `location: { header: { name: Authorization } }`';
+  if (HEADERS.has(type)) return '`auth_value` is missing';
+  return `\`${type}\` has no counterpart; \`agctl config explain mcp.targets.policies.backendAuth\` lists what a target can send`;
+}
+
+/** Settings of what is not imported, or is a policy: a line for each would hide the others. */
+function withoutSettings(server: Entry, type: unknown): Entry {
+  const isDropped =
+    type === 'aws_sigv4'
+      ? (key: string) => key.startsWith('aws_')
+      : (key: string) =>
+          /^(?:client_id|client_secret|scopes|audience|oauth2_flow|.*_(?:url|endpoint)|subject_token_type)$/.test(
+            key,
+          );
+  const isOther = type === 'aws_sigv4' || /^oauth|passthrough/.test(textIn(type));
+  return isOther ? Object.fromEntries(Object.entries(server).filter(([key]) => !isDropped(key))) : server;
+}
+
+/** Signature of AWS: keys as references, and the rest as it is. */
+function awsOf(name: string, server: Entry, context: PlaceholderContext): Entry {
+  const text = (key: string): string | undefined => stringIn(server[key]) || undefined;
+  const keys = Object.entries({
+    accessKeyId: 'aws_access_key_id',
+    secretAccessKey: 'aws_secret_access_key',
+    sessionToken: 'aws_session_token',
+  }).flatMap(([as, key]) => {
+    const value = text(key);
+    return value === undefined ? [] : [[as, secret(`${name}_${key}`, value, name, context)]];
+  });
+  const plain = Object.entries({ region: 'aws_region_name', serviceName: 'aws_service_name' }).flatMap(
+    ([as, key]) => {
+      const value = text(key);
+      return value === undefined ? [] : [[as, withoutOsEnviron(value, context)]];
+    },
+  );
+  const role = text('aws_role_name') ?? text('aws_role_arn');
+  const session = text('aws_session_name');
+  return {
+    ...Object.fromEntries([...keys, ...plain]),
+    ...(role !== undefined && {
+      assumeRole: {
+        roleArn: withoutOsEnviron(role, context),
+        ...(session !== undefined && { sessionName: withoutOsEnviron(session, context) }),
+      },
+    }),
+  };
+}
+
+/** Members that say who may use a server, and which of its tools. */
+const RIGHTS = /^(?:dis)?allowed_|access_groups|_permissions?$/;
+
+const TOOLS: Readonly<Record<string, string>> = {
+  allowed_tools: 'includeTools',
+  disallowed_tools: 'excludeTools',
+};
+
+/** Whether a member is one of the lists of tools that are kept; an empty list allows every tool. */
+const isRead = (key: string, server: Entry): boolean =>
+  Object.hasOwn(TOOLS, key) && (server[key] === null || Array.isArray(server[key]));
+
+const withoutPrefix = (text: string, prefix: string): string =>
+  text.startsWith(prefix) ? text.slice(prefix.length) : text;
+
+const withoutRights = (server: Entry): Entry =>
+  Object.fromEntries(Object.entries(server).filter(([key]) => !RIGHTS.test(key)));
+
+/** The lists of tools, by the names that clients' settings have. LiteLLM also accepts names with that of the server before them. */
+function toolsOf(name: string, server: Entry): Entry {
+  return Object.fromEntries(
+    Object.entries(TOOLS).flatMap(([key, as]) => {
+      const tools = server[key];
+      if (!Array.isArray(tools) || tools.length === 0) return [];
+      return [[as, tools.map((tool) => withoutPrefix(textIn(tool), `${name}-`))]];
+    }),
+  );
+}
+
+/** Headers of a server; `os.environ/NAME` becomes a reference. */
+const headersIn = ({ headers }: Entry): Entry =>
+  Object.fromEntries(
+    Object.entries(membersOf(headers)).map(([name, value]) => [
+      name,
+      typeof value === 'string' ? referenceIn(value) : value,
+    ]),
+  );
+
+/** What stands before the value in the header of a type. */
+const HEADERS: ReadonlyMap<string, readonly [header: string, prefix: string]> = new Map([
+  ['api_key', ['X-API-Key', '']],
+  ['bearer_token', ['Authorization', 'Bearer ']],
+  ['token', ['Authorization', 'token ']],
+  ['authorization', ['Authorization', '']],
+]);
+
+function headerOf(type: string, given: string): Entry | undefined {
+  if (given === '') return undefined;
+  const isReference = variableIn(given) !== undefined;
+  if (type === 'basic')
+    return isReference ? undefined : { Authorization: `Basic ${Buffer.from(given).toString('base64')}` };
+  const [header, prefix] = HEADERS.get(type) ?? [];
+  return header === undefined ? undefined : { [header]: `${prefix}${referenceIn(given)}` };
+}
+
+function referenceIn(text: string): string {
+  const variable = variableIn(text);
+  return variable === undefined ? text : `\${${variable}}`;
+}
