@@ -117,7 +117,7 @@ function checkCommand(program: Command, run: Bind): void {
     )
     .option(
       '--only <groups>',
-      'checks to run, separated by commas: environment, config, ports, targets, tools, llm, idp',
+      'checks to run, separated by commas: environment, config, ports, targets, tools, contract, llm, idp',
     )
     .option('--offline', 'use no network')
     .option(
@@ -129,6 +129,11 @@ function checkCommand(program: Command, run: Bind): void {
       'report how many tokens the list of tools of each target has, like --only tools --start; connects to all targets',
     )
     .option(
+      '--contract <file>',
+      'compare the tools of all targets with this file of toolPinning, and fail if their definitions differ; connects to all targets',
+    )
+    .option('--update', 'with --contract: accept the tools as they are now, and write the file')
+    .option(
       '--token-file <path>',
       'also inspect this token, or - for standard input; it is not sent anywhere',
     )
@@ -138,7 +143,7 @@ function checkCommand(program: Command, run: Bind): void {
     .option('--login-password-env <variable>', 'environment variable that holds the password')
     .addHelpText(
       'after',
-      '\nExit code 0: no check failed. 1: a check failed.\n\nExamples:\n  agctl check -f gateway.yaml\n  agctl check -f gateway.yaml --only llm\n  agctl check -f gateway.yaml --only targets --start\n  agctl check -f gateway.yaml --tools\n  agctl check -f gateway.yaml --only idp --token-file token.jwt\n',
+      '\nExit code 0: no check failed. 1: a check failed.\n\nExamples:\n  agctl check -f gateway.yaml\n  agctl check -f gateway.yaml --only llm\n  agctl check -f gateway.yaml --only targets --start\n  agctl check -f gateway.yaml --tools\n  agctl check -f gateway.yaml --contract tools.lock.yaml\n  agctl check -f gateway.yaml --only idp --token-file token.jwt\n',
     )
     .action(run(() => import('./commands/check.ts')));
 }

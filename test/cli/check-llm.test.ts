@@ -212,6 +212,7 @@ describe('timeouts of agctl check', () => {
         offline: false,
         start: false,
         tools: false,
+        contract: undefined,
         token: undefined,
         probeRegistration: false,
         login: undefined,

@@ -13,6 +13,7 @@ async function checked(shared: object | undefined, offline = false): Promise<rea
     offline,
     start: false,
     tools: false,
+    contract: undefined,
     token: undefined,
     probeRegistration: false,
     login: undefined,

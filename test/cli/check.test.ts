@@ -347,7 +347,9 @@ describe('agctl check', () => {
     const { code, stderr } = await cli(['check', '-f', join(folder.path, 'config.yaml'), '--only', 'nope']);
     expect([code, stderr]).toEqual([
       2,
-      expect.stringContaining('groups: environment, config, ports, targets, tools, llm, idp, shared'),
+      expect.stringContaining(
+        'groups: environment, config, ports, targets, tools, contract, llm, idp, shared',
+      ),
     ]);
   });
 });

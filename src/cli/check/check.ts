@@ -8,6 +8,8 @@ export interface CheckResult {
   readonly status: 'ok' | 'warn' | 'fail' | 'skip';
   readonly message: string;
   readonly fix?: string;
+  /** More lines below the message, such as a comparison. */
+  readonly details?: readonly string[];
   /** What the message says, for programs. */
   readonly figures?: Readonly<Record<string, string | number>>;
 }
@@ -32,11 +34,23 @@ export interface CheckOptions {
   readonly start: boolean;
   /** Reports what lists of tools cost. */
   readonly tools: boolean;
+  /** The file that the tools of all targets are compared with. */
+  readonly contract: ContractFile | undefined;
   /** A token to inspect, as text. It is never sent anywhere. */
   readonly token: string | undefined;
   /** Registers a client at the identity provider, and removes it again if the provider supports that. */
   readonly probeRegistration: boolean;
   readonly login: { readonly client: string; readonly user: string; readonly password: string } | undefined;
+}
+
+/** A file of tool pins. */
+export interface ContractFile {
+  /** Absolute path. */
+  readonly path: string;
+  /** As it was named. */
+  readonly shown: string;
+  /** Whether the tools are accepted as they are now: the file is written. */
+  readonly isUpdated: boolean;
 }
 
 /** A running check: its name for progress messages, and the promise of its results. */

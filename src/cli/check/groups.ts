@@ -1,5 +1,6 @@
 import type { CheckGroup } from './check.ts';
 import { configuration } from './configuration.ts';
+import { contract } from './contract.ts';
 import { environment } from './environment.ts';
 import { identityProvider } from './identity-provider.ts';
 import { llmProviders } from './llm-providers.ts';
@@ -15,6 +16,7 @@ export const checkGroups: readonly CheckGroup[] = [
   ports,
   targets,
   tools,
+  contract,
   llmProviders,
   identityProvider,
   store,

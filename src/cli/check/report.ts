@@ -96,9 +96,14 @@ export function textPrinter(context: Context, color: boolean): (outcome: Outcome
   };
 }
 
-function resultLine({ status, message, fix }: CheckResult, color: boolean, context: Context): string {
+function resultLine(
+  { status, message, details = [], fix }: CheckResult,
+  color: boolean,
+  context: Context,
+): string {
   const [mark, style] = MARKS[status];
   const shown = color ? styleText(style, mark, { validateStream: false }) : mark;
   const text = (each: string): string => asCalled(escapeControls(each), context);
-  return `  ${shown} ${text(message)}\n${fix === undefined ? '' : `      fix: ${text(fix)}\n`}`;
+  const more = details.map((line) => `      ${escapeControls(line)}\n`).join('');
+  return `  ${shown} ${text(message)}\n${more}${fix === undefined ? '' : `      fix: ${text(fix)}\n`}`;
 }

@@ -22,6 +22,8 @@ interface Options {
   readonly offline?: boolean;
   readonly start?: boolean;
   readonly tools?: boolean;
+  readonly contract?: string;
+  readonly update?: boolean;
   readonly tokenFile?: string;
   readonly probeRegistration?: boolean;
   readonly loginClient?: string;
@@ -71,9 +73,19 @@ export const run: Run<Options> = async (options, given) => {
   return fail > 0 ? EXIT_CODES.not_ok.code : EXIT_CODES.ok.code;
 };
 
-function selectedGroups({ only, tools }: Options): typeof checkGroups {
-  if (only === undefined && tools !== true) return checkGroups;
-  const wanted = [...(only?.split(',') ?? []), ...(tools === true ? ['tools'] : [])];
+function selectedGroups({ only, tools, contract }: Options): typeof checkGroups {
+  if (only === undefined && tools !== true && contract === undefined) return checkGroups;
+  const wanted = [
+    ...(only?.split(',') ?? []),
+    ...(tools === true ? ['tools'] : []),
+    ...(contract === undefined ? [] : ['contract']),
+  ];
+  if (contract === undefined && wanted.includes('contract'))
+    throw new CommandError(
+      'usage',
+      '--only contract requires --contract',
+      'name the file: --contract tools.lock.yaml',
+    );
   const unknown = wanted.find((name) => !checkGroups.some((group) => group.name === name));
   if (unknown !== undefined)
     throw new CommandError(
@@ -84,16 +96,28 @@ function selectedGroups({ only, tools }: Options): typeof checkGroups {
   return checkGroups.filter(({ name }) => wanted.includes(name));
 }
 
-function checkOptions(options: Options, { env }: Context): CheckOptions {
+function checkOptions(options: Options, { env, cwd }: Context): CheckOptions {
   const { loginClient, loginUser, loginPasswordEnv } = options;
   if (loginUser !== undefined && (loginClient === undefined || loginPasswordEnv === undefined)) {
     throw new CommandError('usage', '--login-user requires --login-client and --login-password-env');
   }
-  const start = options.start === true || options.tools === true;
+  const { contract, update = false } = options;
+  if (update && contract === undefined)
+    throw new CommandError(
+      'usage',
+      '--update requires --contract',
+      'name the file: --contract tools.lock.yaml',
+    );
+  const starting = [
+    ...(options.start === true ? ['--start'] : []),
+    ...(options.tools === true ? ['--tools'] : []),
+    ...(contract === undefined ? [] : ['--contract']),
+  ];
+  const start = starting.length > 0;
   if (start && options.offline === true)
     throw new CommandError(
       'usage',
-      `${options.start === true ? '--start' : '--tools'} and --offline are mutually exclusive`,
+      `${starting[0]} and --offline are mutually exclusive`,
       'a started server may use the network, and agctl cannot prevent that',
     );
   if (start) killChildrenOnSignals();
@@ -101,6 +125,10 @@ function checkOptions(options: Options, { env }: Context): CheckOptions {
     offline: options.offline === true,
     start,
     tools: options.tools === true || options.only?.split(',').includes('tools') === true,
+    contract:
+      contract === undefined
+        ? undefined
+        : { path: resolve(cwd, contract), shown: contract, isUpdated: update },
     token: options.tokenFile === undefined ? undefined : readToken(options.tokenFile),
     probeRegistration: options.probeRegistration === true,
     login:

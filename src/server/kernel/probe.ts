@@ -14,8 +14,16 @@ interface TargetProbe {
   readonly toolNames: readonly ToolName[];
   /** Lists its tools, and starts it for that if it is a command. Rejects with the error that clients and the log would get. */
   tools(context: CompileContext): Promise<ListedTools>;
+  /** Definitions of the tools that clients may see, as the server lists them. Rejects with the error that clients and the log would get. */
+  definitions(context: CompileContext): Promise<readonly DefinedTool[]>;
   /** Lists its tools as clients see them. Rejects with the error that clients and the log would get. */
   measureTools(context: CompileContext): Promise<readonly MeasuredTool[]>;
+}
+
+/** A tool by its name at the server, and its definition as JSON text. */
+export interface DefinedTool {
+  readonly own: string;
+  readonly text: string;
 }
 
 /** The size of the definition of a tool as clients see it. */

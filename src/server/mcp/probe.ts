@@ -5,6 +5,7 @@ import { withText } from '../kernel/json/json-text.ts';
 import type {
   AddressProbe,
   CommandProbe,
+  DefinedTool,
   ListedTools,
   MeasuredTool,
   Probe,
@@ -34,6 +35,7 @@ export function probeTargets(config: McpBackendConfig): Probe[] {
       isSearched: config.toolSearch !== undefined,
       toolNames: toolNamesOf(config),
       tools: (context) => listedTools(target, hasPrefixes(config), context),
+      definitions: (context) => definedTools(target, context),
       measureTools: (context) => measuredTools(target, hasPrefixes(config), context),
     };
     if (command !== undefined) return [{ ...commandProbe(target.name, command), ...both }];
@@ -43,7 +45,10 @@ export function probeTargets(config: McpBackendConfig): Probe[] {
 }
 
 /** What probes of all kinds of targets have. */
-type TargetProbe = Pick<CommandProbe, 'pins' | 'isSearched' | 'toolNames' | 'tools' | 'measureTools'>;
+type TargetProbe = Pick<
+  CommandProbe,
+  'pins' | 'isSearched' | 'toolNames' | 'tools' | 'definitions' | 'measureTools'
+>;
 
 async function listedTools(
   target: TargetConfig,
@@ -58,6 +63,12 @@ async function listedTools(
     .flatMap((own) => (view === undefined ? own : (view.shown(own) ?? [])))
     .map((tool) => (isPrefixed ? outwardName('tool', target.name, tool) : tool));
   return { listed, shown, unmatched: view?.unmatched.entries ?? [] };
+}
+
+async function definedTools(target: TargetConfig, context: CompileContext): Promise<readonly DefinedTool[]> {
+  const view = target.tools && new ToolView(target.tools);
+  const listed = await toolsOf(compileTarget(target, context), SILENT_LOG);
+  return view === undefined ? listed : listed.filter(({ own }) => view.shown(own) !== undefined);
 }
 
 async function measuredTools(

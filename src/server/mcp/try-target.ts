@@ -1,6 +1,7 @@
 import { membersOf, shownValue } from '../../core/foreign.ts';
 import type { Log } from '../../core/log.ts';
 import { VERSION } from '../../core/version.ts';
+import type { DefinedTool } from '../kernel/probe.ts';
 import { NO_HEADERS } from './connection/client-headers.ts';
 import { Connection } from './connection/connection.ts';
 import { ListPages } from './connection/list-pages.ts';
@@ -15,17 +16,11 @@ const CLIENT = {
   clientInfo: { name: 'agctl', version: VERSION },
 };
 
-/** A tool of a target: its name there, and its definition as JSON text. */
-export interface ListedTool {
-  readonly own: string;
-  readonly text: string;
-}
-
 /**
  * Connects to a target as a client without capabilities, returns its tools, and closes the target. It has no credentials
  * that are computed from requests of clients. Rejects with the error that clients and the log would get.
  */
-export async function toolsOf(target: Target, log: Log): Promise<readonly ListedTool[]> {
+export async function toolsOf(target: Target, log: Log): Promise<readonly DefinedTool[]> {
   const open = initializing(JSON.stringify(CLIENT), log);
   const connection = new Connection(target, log, open, (_connection, message, own) => {
     const refused = message.kind === 'request' ? refusal(message, CLIENT.capabilities) : undefined;
@@ -34,7 +29,7 @@ export async function toolsOf(target: Target, log: Log): Promise<readonly Listed
   try {
     const { rpc } = await connection.ready(NO_HEADERS);
     if (!('tools' in (connection.capabilities ?? {}))) return [];
-    const listed: ListedTool[] = [];
+    const listed: DefinedTool[] = [];
     const pages = new ListPages();
     for (;;) {
       const { cursor } = pages;

@@ -50,6 +50,24 @@ export function changesBetween(known: ToolDefinition | undefined, current: ToolD
   return changes.length === 0 ? 'only the hash differs' : changes.join('; ');
 }
 
+/** The members that differ, each as text of several lines: strings by sentence, others as indented JSON with sorted keys. */
+export function changedMembers(
+  known: ToolDefinition,
+  current: ToolDefinition,
+): readonly { readonly member: string; readonly before: string; readonly after: string }[] {
+  return PINNED.map((member) => ({
+    member,
+    before: linesOf(known[member]),
+    after: linesOf(current[member]),
+  })).filter(({ before, after }) => before !== after);
+}
+
+function linesOf(value: unknown): string {
+  if (value === undefined) return '';
+  if (typeof value === 'string') return value.replace(/([.!?]) +/g, '$1\n');
+  return JSON.stringify(JSON.parse(canonical(value)), undefined, 2);
+}
+
 function difference(key: string, before: string | undefined, after: string | undefined): string {
   if (after === undefined) return `${key}: removed`;
   if (before === undefined) return `${key}: added ${excerpt(after, 0)}`;

@@ -3,16 +3,22 @@ import { dirname } from 'node:path';
 import { Document, parse, visit } from 'yaml';
 import { messageOf } from '../../../core/errors.ts';
 import { shownValue } from '../../../core/foreign.ts';
-import { LIMITS } from '../../../core/limits.ts';
+import { LIMITS, type Limits } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import { replaceFile } from '../../../core/replace-file.ts';
-import { definitionIn, type ToolDefinition } from './definition.ts';
+import { canonical, definitionIn, hashOf, type ToolDefinition } from './definition.ts';
 import { hasHidden, withVisible } from './hidden-characters.ts';
 
 /** A pinned tool. `definition` is for whoever reviews the file; it is absent if it was too long. */
 export interface Pin {
   readonly hash: string;
   readonly definition?: ToolDefinition | undefined;
+}
+
+/** The pin of a tool. */
+export function pinOf(definition: ToolDefinition, limits: Limits): Pin {
+  const isKept = canonical(definition).length <= limits.pinnedDefinition;
+  return { hash: hashOf(definition), ...(isKept && { definition }) };
 }
 
 /** Pins by tool, by target. */
@@ -77,6 +83,21 @@ export class PinFile {
     return this.#pins.get(target)?.get(tool) ?? this.#unsaved.get(target)?.get(tool);
   }
 
+  /** All pins of a target by tool. */
+  of(target: string): ReadonlyMap<string, Pin> {
+    return this.#pins.get(target) ?? new Map();
+  }
+
+  /** Replaces all pins of these targets, and writes the file. Throws `Error` if that fails. */
+  replace(targets: ReadonlyMap<string, ReadonlyMap<string, Pin>>): void {
+    const pins: Pins = new Map(this.#pins);
+    for (const [target, tools] of targets) {
+      if (tools.size === 0) pins.delete(target);
+      else pins.set(target, new Map(tools));
+    }
+    this.#write(pins);
+  }
+
   /** Number of pinned tools of a target. */
   count(target: string): number {
     return (this.#pins.get(target)?.size ?? 0) + (this.#unsaved.get(target)?.size ?? 0);
@@ -90,14 +111,7 @@ export class PinFile {
     const merged: Pins = new Map([...this.#pins].map(([name, tools]) => [name, new Map(tools)]));
     for (const [name, tools] of this.#unsaved) for (const [tool, pin] of tools) put(merged, name, tool, pin);
     try {
-      const text = Buffer.from(textOf(merged));
-      mkdirSync(dirname(this.path), { recursive: true });
-      replaceFile(
-        this.path,
-        text.length > LIMITS.toolPinsBytes ? Buffer.from(textOf(hashesOf(merged))) : text,
-      );
-      this.#version = versionOf(statSync(this.path));
-      this.#pins = merged;
+      this.#write(merged);
       this.#unsaved.clear();
     } catch (error) {
       if (this.#hasWarned) return;
@@ -111,6 +125,14 @@ export class PinFile {
         },
       );
     }
+  }
+
+  #write(pins: Pins): void {
+    const text = Buffer.from(textOf(pins));
+    mkdirSync(dirname(this.path), { recursive: true });
+    replaceFile(this.path, text.length > LIMITS.toolPinsBytes ? Buffer.from(textOf(hashesOf(pins))) : text);
+    this.#version = versionOf(statSync(this.path));
+    this.#pins = pins;
   }
 }
 

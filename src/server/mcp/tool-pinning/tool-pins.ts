@@ -1,7 +1,7 @@
 import type { Limits } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
-import { canonical, changesBetween, definitionOf, hashOf } from './definition.ts';
-import type { Pin, PinFile } from './pin-file.ts';
+import { changesBetween, definitionOf, hashOf } from './definition.ts';
+import { type Pin, type PinFile, pinOf } from './pin-file.ts';
 
 /** A listed tool: its name at the target, and its definition as JSON text. */
 interface Tool {
@@ -113,12 +113,11 @@ export class ToolPins {
       return false;
     }
     const definition = definitionOf(text);
-    const hash = hashOf(definition);
     if (pin === undefined) {
-      const isKept = canonical(definition).length <= limits.pinnedDefinition;
-      added.set(own, { hash, ...(isKept && { definition }) });
+      added.set(own, pinOf(definition, limits));
       return true;
     }
+    const hash = hashOf(definition);
     if (pin.hash === hash) {
       this.#reported.delete(own);
       return true;
