@@ -75,6 +75,8 @@ describe('validation warnings on variables', () => {
   test.each([
     ['mcp', 'mcp.tool.name == "a" && mcp.tool.arguments.path == "/a"'],
     ['deny', 'mcp.tool.arguments["path"] == "/a"'],
+    // `has` fails without `mcp.tool.arguments`, and a `deny` rule that fails denies.
+    ['deny', 'has(mcp.tool.arguments.path) && mcp.tool.arguments.path == "/a"'],
   ] as const)('validation warns about a rule that hides tools from lists (%s): %s', async (place, source) => {
     expect(await warnings(place, source)).toEqual([
       expect.stringContaining('this rule also filters lists, where `mcp.tool.arguments` is not set'),
@@ -92,8 +94,10 @@ describe('variables without a warning', () => {
     ['mcp', '!has(mcp.tool.arguments) || mcp.tool.arguments.path == "/a"'],
     ['mcp', 'mcp.tool.?arguments.path.orValue("") == "/a"'],
     ['mcp', 'default(mcp.tool.arguments.path, "") == "/a"'],
-    ['deny', 'has(mcp.tool.arguments.path) && mcp.tool.arguments.path == "/a"'],
-    ['deny', '"arguments" in mcp.tool && mcp.tool.arguments.path == "/a"'],
+    ['deny', 'has(mcp.tool) && has(mcp.tool.arguments) && mcp.tool.arguments.path == "/a"'],
+    ['deny', 'has(mcp.tool) && "arguments" in mcp.tool && mcp.tool.arguments.path == "/a"'],
+    ['deny', 'default(mcp.tool.name, "") == "a"'],
+    ['deny', 'mcp.?tool.?name.orValue("") == "a"'],
   ] as const)('validation does not warn about variables set in %s: %s', async (place, source) => {
     expect(await warnings(place, source)).toEqual([]);
   });

@@ -54,6 +54,7 @@ export const mcpAuthorization = definePolicy({
     const compiled = compileRules(rules, 'allow', mcpAuthorizationScope, context, warnAboutLists);
     noteAlternatives(rules, context);
     noteHiddenItems(compiled, context);
+    noteDeniedItems(compiled, context);
     return policyOf(compiled);
   },
   combine: (policies) => policyOf(combineRules(policies.filter(isItemPolicy).map(({ rules }) => rules))),
@@ -213,7 +214,30 @@ function noteHiddenItems({ rules }: RuleSet, context: CompileContext): void {
     severity: 'note',
     message: 'these rules allow no prompts, resources and tasks',
     label: '`mcp.tool` is not set for them, so each rule fails, and a failing `allow` rule allows nothing',
-    help: 'to except tools from everything else, write the exception as a `deny` rule: `deny: mcp.tool.name == "x"`',
+    help: 'to except tools from everything else, write the exception as a `deny` rule: `deny: has(mcp.tool) && mcp.tool.name == "x"`',
+  });
+}
+
+/** Rules on tools that do not look whether the item is a tool deny everything else. */
+function noteDeniedItems({ rules }: RuleSet, context: CompileContext): void {
+  const found = rules.flatMap(({ effect, expression }, index) => {
+    const areToolsOnly =
+      effect !== 'allow' &&
+      readsUnguarded(expression, 'mcp.tool') &&
+      !OTHER_ITEMS.some((path) => expression.reads(path));
+    // Otherwise there is a warning already.
+    return areToolsOnly && !readsUnguarded(expression, 'mcp.tool.arguments') ? [{ effect, index }] : [];
+  });
+  const [first, ...others] = found;
+  if (first === undefined) return;
+  const { effect, index } = first;
+  const more = others.length === 0 ? '' : `; the same applies to ${others.length} more of these rules`;
+  context.at('rules', index, effect).report({
+    code: 'AGW0309',
+    severity: 'note',
+    message: `this \`${effect}\` rule also denies prompts, resources and tasks`,
+    label: `\`mcp.tool\` is not set for them, so the rule fails, and a \`${effect}\` rule that fails denies${more}`,
+    help: `if they may be used, begin with \`${effect === 'deny' ? 'has(mcp.tool) && ' : '!has(mcp.tool) || '}\``,
   });
 }
 
@@ -226,6 +250,6 @@ function warnAboutLists(rule: TracedExpression, context: CompileContext): void {
     code: 'AGW0309',
     message: 'this rule also filters lists, where `mcp.tool.arguments` is not set',
     label: 'evaluation fails there, so the tools are missing from lists',
-    help: 'begin with `!has(mcp.tool.arguments) || `, or in a `deny` rule with `has(mcp.tool.arguments) && `',
+    help: 'begin with `!has(mcp.tool.arguments) || `, or in a `deny` rule with `has(mcp.tool) && has(mcp.tool.arguments) && `',
   });
 }

@@ -154,6 +154,12 @@ describe('mcpAuthorization rules', () => {
       expect(await names(session, 'prompts/list', 'prompts')).toEqual([]);
     }));
 
+  test('mcpAuthorization deny rules on tools that begin with has(mcp.tool) let prompts and resources pass', () =>
+    inSession([{ deny: 'has(mcp.tool) && mcp.tool.name == "write"' }], one, async (session) => {
+      expect(await tools(session)).toEqual(['read', 'received']);
+      expect(await names(session, 'prompts/list', 'prompts')).toEqual(['greet', 'curse']);
+    }));
+
   test('mcpAuthorization require rules must hold for every item', () =>
     inSession(
       [{ require: 'request.headers["x-team"] == "a"' }],

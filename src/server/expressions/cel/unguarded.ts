@@ -121,8 +121,12 @@ const STRICT: ReadonlySet<string> = new Set([
 export function isGuarded(node: Node, path: string): boolean {
   const at = path.lastIndexOf('.');
   const [holder, name] = [path.slice(0, at), path.slice(at + 1)];
-  const isBelow = (other: Node): boolean => `${dottedName(other) ?? ''}.`.startsWith(`${path}.`);
-  if (node.kind === 'call' && TOLERANT.has(node.name) && node.args.some(isBelow)) return true;
+  // `has(a.b.c)` fails without `a.b`.
+  const isTolerated = (other: Node): boolean =>
+    node.kind === 'call' && node.name === 'has'
+      ? dottedName(other) === path
+      : `${dottedName(other) ?? ''}.`.startsWith(`${path}.`);
+  if (node.kind === 'call' && TOLERANT.has(node.name) && node.args.some(isTolerated)) return true;
   if ((node.kind === 'member' || node.kind === 'index') && node.optional && entryOf(node, holder) === name)
     return true;
   if (node.kind === 'binary' && node.operator === 'in' && dottedName(node.right) === holder) return true;
