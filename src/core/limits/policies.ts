@@ -37,8 +37,12 @@ export const POLICIES_LIMITS = {
   passwordChecks: 16,
   /** A file with a credential, or with the keys of clients, one on each line. */
   credentialFileBytes: MIB,
-  /** Identity provider: response timeout; size of its key set, metadata and registration responses. */
+  /**
+   * Identity provider: response timeout; hosts of its documents and endpoints to which connections are kept, of which the least
+   * recently used one is closed; size of its key set, metadata and registration responses.
+   */
   providerTimeout: 5 * SECOND,
+  providerOrigins: 8,
   keySetBytes: MIB,
   keys: 100,
   /** RFC 7518 §3.3: "a key of size 2048 bits or larger MUST be used". */

@@ -47,6 +47,7 @@ describe('clients with sessions', () => {
     await using at = await scene(['github']);
     const session = await at.gate.session(basic('ann'), URLS);
     await using events = await openEvents(at.mcp, { session: session.id, headers: basic('ann') });
+    await call(session);
     const refused = await call(session);
     const [elicitation] = refused.error.data.elicitations;
     expect(refused.error).toMatchObject({ code: -32042, data: { elicitations: [{ mode: 'url' }] } });
@@ -55,6 +56,7 @@ describe('clients with sessions', () => {
     const done = await events.next(({ method }) => method === 'notifications/elicitation/complete');
     expect(done.params).toEqual({ elicitationId: elicitation.elicitationId });
     await events.next(({ method }) => method === 'notifications/tools/list_changed');
+    expect(events.messages.filter(({ method }) => method === done.method)).toHaveLength(1);
     expect(names(await session.request('tools/list'))).toContain('say');
   });
 

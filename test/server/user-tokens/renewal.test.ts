@@ -213,6 +213,9 @@ test.each([
   ['another issuer', { issuer: 'https://evil.example' }],
   ['no PKCE', { code_challenge_methods_supported: ['plain'] }],
   ['a token endpoint without TLS on another host', { token_endpoint: 'http://evil.example/token' }],
+  ['a page that runs code', { authorization_endpoint: 'javascript:alert(1)' }],
+  ['a page without TLS on another host', { authorization_endpoint: 'http://evil.example/authorize' }],
+  ['a page with a user', { authorization_endpoint: 'https://a:b@evil.example/authorize' }],
 ])('metadata of an authorization server with %s is refused', async (_, metadata) => {
   await using folder = await temporaryFolder();
   await using provider = await scripted();

@@ -92,6 +92,12 @@ describe.each(['sqlite', 'postgres'] as const)('the tables of user tokens in %s'
     expect(taken.map((found) => found?.sealed)).toEqual(['sealed', undefined, undefined]);
     await table.removeOf('ann');
     expect(await table.read('l4', 60)).toBeUndefined();
+    // Those of other users and servers go with the next link of anybody, once they have expired.
+    await table.add({ ...link('of-bob', 200), owner: 'bob', server: 't' }, 150, 3);
+    await table.add({ ...link('of-eve', 300), owner: 'eve' }, 200, 3);
+    await table.add({ ...link('of-ann', 400) }, 201, 3);
+    const left = await database.query('SELECT id FROM agctl_sign_ins ORDER BY id', []);
+    expect(left.map(({ id }) => id)).toEqual(['of-ann', 'of-eve']);
     await database.close();
   });
 });

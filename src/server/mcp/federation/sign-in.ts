@@ -129,8 +129,7 @@ export function answerSignIn(call: SignInCall, target: string, link: SignInLink,
       message: question(target, link),
     };
     stream.end(errorMessage(id, URL_ELICITATION_REQUIRED, text, { elicitations: [elicitation] }));
-    const done = notificationMessage('notifications/elicitation/complete', { elicitationId: link.id });
-    void link.done.then(() => session.sendOwn(done));
+    tellWhenDone(session, link);
   } else if (method === 'tools/call') {
     if (why !== undefined) log.isToolError = true;
     stream.end(resultMessage(id, textResult(call, text, why !== undefined)));
@@ -138,6 +137,18 @@ export function answerSignIn(call: SignInCall, target: string, link: SignInLink,
     log.errorCode = RPC.internalError;
     stream.end(errorMessage(id, RPC.internalError, text, { url: link.url }));
   }
+}
+
+/** Links that clients of sessions have, of which each is told once that the user has signed in. */
+const told = new WeakMap<Session, WeakSet<SignInLink>>();
+
+function tellWhenDone(session: Session, link: SignInLink): void {
+  const links = told.get(session) ?? new WeakSet();
+  told.set(session, links);
+  if (links.has(link)) return;
+  links.add(link);
+  const done = notificationMessage('notifications/elicitation/complete', { elicitationId: link.id });
+  void link.done.then(() => session.sendOwn(done));
 }
 
 /** The connection whose sign-in a call of the tool is about; undefined for any other call. */

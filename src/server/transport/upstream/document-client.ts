@@ -47,10 +47,7 @@ export class DocumentClient {
     limit: number,
   ): Promise<{ status: number; headers: Record<string, string | string[] | undefined>; body: Buffer }> {
     const { origin } = new URL(url);
-    const upstream =
-      this.#upstreams.get(origin) ??
-      createUpstream({ origin }, this.#meter === undefined ? {} : { meter: this.#meter });
-    this.#upstreams.set(origin, upstream);
+    const upstream = this.#upstreamOf(origin);
     try {
       const signal = AbortSignal.timeout(LIMITS.providerTimeout);
       const { statusCode, headers, body } = await upstream.request({
@@ -100,6 +97,21 @@ export class DocumentClient {
       contentType: textIn(answer.headers['content-type']),
       body: answer.body,
     };
+  }
+
+  /** At most `LIMITS.providerOrigins` are kept: servers name each other, and can name new ones each time. */
+  #upstreamOf(origin: string): Upstream {
+    const upstream =
+      this.#upstreams.get(origin) ??
+      createUpstream({ origin }, this.#meter === undefined ? {} : { meter: this.#meter });
+    this.#upstreams.delete(origin);
+    this.#upstreams.set(origin, upstream);
+    const [oldest] = this.#upstreams;
+    if (oldest !== undefined && this.#upstreams.size > LIMITS.providerOrigins) {
+      this.#upstreams.delete(oldest[0]);
+      void oldest[1].close();
+    }
+    return upstream;
   }
 
   async close(): Promise<void> {
