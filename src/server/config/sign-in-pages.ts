@@ -56,7 +56,28 @@ export function signInProblems(
   );
   if (pages.length === 0) return [...open, noPage([...path, 'url'])];
   const known = tools.filter(({ policies }) => policies.some(isAuthenticating));
-  return [...open, ...pages.flatMap((page) => pageProblems(page, known, signIn.users))];
+  return [
+    ...open,
+    ...pages.flatMap((page) => pageProblems(page, known, signIn.users)),
+    ...sameNames([...tools, ...pages]),
+  ];
+}
+
+/** A warning for each further file of passwords: whoever has a name in one of them has the tokens of that name. */
+function sameNames(places: readonly Place[]): LocatedProblem[] {
+  const all = places.flatMap(({ route, policies }) =>
+    policies
+      .filter(({ key }) => key === 'basicAuth')
+      .map(({ path, config }) => ({ route, path, text: JSON.stringify(membersOf(config)['htpasswd']) })),
+  );
+  const [first, ...others] = [...new Map(all.map((each) => [each.text, each])).values()];
+  return others.map(({ path }) => ({
+    code: 'AGW0106',
+    severity: 'warning',
+    path: [...path, 'htpasswd'],
+    message: `a name in here is the same user as that name in the passwords of route \`${first?.route.name}\`, whose tokens it gets`,
+    help: 'use one list for all routes with sign-ins at MCP servers, or a name in one of them only',
+  }));
 }
 
 function toolsRoutes({ route, policies }: Place): ToolsRoute[] {

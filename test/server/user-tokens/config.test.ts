@@ -41,6 +41,15 @@ test.each([
   );
 });
 
+test('names in two lists of passwords are warned of, as they are the same users', async () => {
+  const other = { basicAuth: { ...PASSWORDS.basicAuth, htpasswd: 'ann:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=' } };
+  expect(await problems({ policies: PASSWORDS, pagePolicies: other })).toEqual([
+    expect.stringMatching(
+      /^a name in here is the same user as that name in the passwords of route `default\/tools`/,
+    ),
+  ]);
+});
+
 test('mistakes elsewhere do not lead to more problems of sign-ins', async () => {
   for (const [settings, message] of [
     [{ signIn: { url: 'https://tools.example.com/' } }, 'expected an https URL'],

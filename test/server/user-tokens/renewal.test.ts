@@ -7,6 +7,7 @@ import type { McpSession } from '../../kit/mcp.ts';
 import { startOidcProvider } from '../../kit/oidc-provider.ts';
 import { scripted } from '../../kit/oidc-site.ts';
 import { freePort } from '../../kit/ports.ts';
+import { recorded } from '../../kit/trace.ts';
 import {
   actors,
   basic,
@@ -178,6 +179,41 @@ test('an authorization server that does not answer leaves users signed in', asyn
   at.provider.answer = undefined;
   expect(await isSignedOut(at.session)).toBe(false);
   expect(at.provider.forms('/token', 'refresh_token').length).toBeGreaterThan(1);
+});
+
+test('refresh tokens, verifiers and the secret of the client are neither in the log nor in traces', async () => {
+  await using folder = await temporaryFolder();
+  await using provider = await scripted();
+  Object.assign(provider, {
+    metadata: {
+      code_challenge_methods_supported: ['S256'],
+      token_endpoint_auth_methods_supported: ['client_secret_post'],
+    },
+    refreshToken: 'refresh-token-of-the-test',
+    issued: { access_token: accessToken('alice'), expires_in: 10 },
+  });
+  await using server = await protectedServer(provider.issuer);
+  const oauth = { clientId: 'web', clientSecret: 'canary-of-the-client' };
+  await using gate = await signInGateway(
+    folder.path,
+    { github: server },
+    { oauth, admin: true, level: 'trace' },
+  );
+  const session = await gate.session(basic('ann'));
+  const browser = new UserBrowser(basic('ann'));
+  const link = linkIn(await call(session));
+  const { location } = (await browser.open(link.url, {})).headers;
+  const back = String((await browser.open(String(location))).headers['location']);
+  const traces = [
+    await recorded(gate, () => browser.open(back)),
+    // The token expires soon, and is renewed.
+    await recorded(gate, () => call(session)),
+  ].map((events) => JSON.stringify(events));
+  const forms = provider.forms('/token');
+  expect(new Set(forms.map((form) => form.get('client_secret')))).toEqual(new Set([oauth.clientSecret]));
+  const secrets = [oauth.clientSecret, 'refresh-token-of-the-test', String(forms[0]?.get('code_verifier'))];
+  for (const text of [...traces, gate.log.join(''), gate.accessLog.join('')])
+    expect([text.length > 100, secrets.filter((secret) => text.includes(secret))]).toEqual([true, []]);
 });
 
 test('the secret of the client is in no dump', async () => {
