@@ -166,6 +166,16 @@ describe('server.json', () => {
   ])('the file cannot set %s, which decides from where a package comes', async (name) => {
     const { code, stderr } = await given(inPackage({ environmentVariables: [{ name, value: 'x' }] }));
     expect([code, stderr]).toEqual([1, expect.stringContaining(`it sets \`${name}\``)]);
+    // Called a secret, its value is copied to gateway.env.
+    for (const member of ['value', 'default']) {
+      const secret = { name, [member]: 'x', isSecret: true };
+      const other = await given(inPackage({ environmentVariables: [secret] }));
+      expect([other.code, other.stderr]).toEqual([1, expect.stringContaining(`it sets \`${name}\``)]);
+    }
+    const around = { name, value: 'x:{own}', variables: { own: { isRequired: true } } };
+    expect((await given(inPackage({ environmentVariables: [around] }))).stderr).toContain(
+      `it sets \`${name}\``,
+    );
     expect((await given(inPackage({ environmentVariables: [{ name, isRequired: true }] }))).code).toBe(0);
   });
 

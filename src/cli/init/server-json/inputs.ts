@@ -6,6 +6,9 @@ import { descriptionOf, type Entry, entriesOf, flagOf, memberOf, onOneLine, text
 /** `{name}` in a value; publishers who know shells write `${name}`. */
 const TEMPLATE = /\$?\{([A-Za-z_][\w.-]*)\}/g;
 
+/** A reference to a variable that a value was replaced by. */
+const REFERENCE = /\$\{(\w+)(?::-)?\}/g;
+
 /** Choices that a comment names. */
 const MOST_CHOICES = 20;
 
@@ -33,6 +36,8 @@ export class Inputs {
   readonly unset: string[] = [];
   /** Variables without a value which the server needs, or may need: the file does not say. */
   readonly awaited: string[] = [];
+  /** Values of the file that became variables, because it calls them secrets. */
+  readonly #filled = new Map<string, string>();
   readonly #owner: string;
   readonly #source: string;
   readonly #variables: Variables;
@@ -81,6 +86,11 @@ export class Inputs {
     return result + literalText(text.slice(end));
   }
 
+  /** A text with the values of the file in place of their variables: what it does, if the user changes nothing. */
+  resolved(text: string): string {
+    return text.replaceAll(REFERENCE, (reference, name: string) => this.#filled.get(name) ?? reference);
+  }
+
   #fixed(value: string, input: Entry, options: InputOptions): string {
     const asked = (id: string): Asked => ({ ...options, name: `${this.#owner}_${id}` });
     const isHeader = options.place === 'headers';
@@ -109,6 +119,7 @@ export class Inputs {
     const from = `\`${place}\` of ${this.#owner} in ${this.#source}${about.length > 0 ? `: ${about.join('; ')}` : ''}`;
     const chosen = { ...(placeholder === undefined ? {} : { placeholder }), ...known };
     const variable = this.#variables.fresh(name, this.#owner, from, { value: undefined, ...chosen });
+    if (known.value !== undefined) this.#filled.set(variable, known.value);
     if (known.value === undefined && !(known.placeholder === '' && flagOf(input, 'isRequired') === false))
       this.awaited.push(variable);
     return known.placeholder === '' ? `$\{${variable}:-}` : `$\{${variable}}`;

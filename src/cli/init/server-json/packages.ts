@@ -3,7 +3,7 @@ import { NotImported } from '../imported.ts';
 import { literalText } from '../values.ts';
 import { type Entry, entriesOf, memberOf, onOneLine, textOf } from './fields.ts';
 import { type Argument, argumentsOf, type Inputs } from './inputs.ts';
-import { imageRisk, optionRisks } from './risks.ts';
+import { imageRisk, isReference, optionRisks } from './risks.ts';
 import type { Said } from './said.ts';
 
 /** A package of `server.json`, with its checked name. */
@@ -171,7 +171,8 @@ export function packageTarget(entry: Entry, inputs: Inputs, { notes, risks }: Sa
     variables: [...env.keys()],
     registry,
   });
-  risks.push(...optionRisks(command, words, identifier), ...sourceRisks(launcher, identifier, registry));
+  const resolved = words.map((word) => inputs.resolved(word));
+  risks.push(...optionRisks(command, resolved, identifier), ...sourceRisks(launcher, identifier, registry));
   notes.push(
     ...hints,
     ...unpinned(identifier, version, launcher),
@@ -254,9 +255,8 @@ function environmentOf(entry: Entry, launcher: Launcher, inputs: Inputs): Map<st
     const value = inputs.valueOf(input, { name, place: 'env', keepsOptionalSecrets: true });
     if (value === undefined) inputs.unset.push(name);
     if (value === undefined) continue;
-    // What the user sets is the user's choice.
-    const isFixed = !value.includes('${');
-    if (isFixed && decides(name, launcher))
+    // What the user sets is the user's choice, if the file adds nothing to it.
+    if (!isReference(inputs.resolved(value)) && decides(name, launcher))
       throw new NotImported(`it sets \`${name}\`, which changes what ${launcher.commands[0]} itself runs`);
     env.set(name, value);
   }

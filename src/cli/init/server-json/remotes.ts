@@ -28,7 +28,7 @@ export function remoteTarget(entry: Entry, owner: string, inputs: Inputs, { risk
   if (!/^(?:streamable(?:-http)?|http|sse)$/.test(type))
     throw new NotImported(`its transport is \`${onOneLine(type)}\`; expected streamable-http or sse`);
   const host = hostOf(entry, owner, inputs);
-  const plain = plainRisk(host);
+  const plain = plainRisk(inputs.resolved(host));
   if (plain !== undefined) risks.push(plain);
   const policies = headerPolicies(headersOf(entry, owner, inputs));
   return {

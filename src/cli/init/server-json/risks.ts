@@ -31,11 +31,15 @@ const volume: Check = (value) => {
   return rest === undefined ? undefined : boundFolder(source, /(?:^|[:,])ro(?:,|$)/.test(rest));
 };
 
-const mount: Check = (value) => {
+/** Docker reads the members as a line of CSV, with keys in any case. */
+const mount: Check = (value, image) => {
   const members = new Map(
-    value.split(',').map((each) => [each.replace(/=.*/s, ''), each.replace(/^[^=]*=?/s, '')]),
+    value
+      .replaceAll('"', '')
+      .split(',')
+      .map((each) => [each.replace(/=.*/s, '').trim().toLowerCase(), each.replace(/^[^=]*=?/s, '')]),
   );
-  if (members.has('volume-opt')) return LESS_SEPARATE(value, '');
+  if (members.has('volume-opt')) return LESS_SEPARATE(value, image);
   if (members.get('type') === 'tmpfs') return undefined;
   const source = members.get('source') ?? members.get('src') ?? '';
   return boundFolder(source, members.has('readonly') || members.has('ro'));
@@ -47,12 +51,18 @@ function boundFolder(source: string, isReadOnly: boolean): string | undefined {
   return `the container reads${isReadOnly ? '' : ' and writes'} ${onOneLine(source)} of this machine`;
 }
 
-const network: Check = (value) =>
-  /^(?:host|container:.*)$/s.test(value)
-    ? 'the container reaches every server of this machine, also those that listen on 127.0.0.1 only'
-    : undefined;
+/** Anything but a name has options: `container:x`, `name=host,alias=x`. */
+const network: Check = (value, image) => {
+  if (value === 'host')
+    return 'the container reaches every server of this machine, also those that listen on 127.0.0.1 only';
+  return /^[\w.-]*$/.test(value) || isReference(value) ? undefined : LESS_SEPARATE(value, image);
+};
 
-const isReference = (value: string): boolean => /^\$\{\w+(?::-)?\}$/.test(value);
+const addedHost: Check = (value) =>
+  value.includes('host-gateway') ? 'the container reaches servers of this machine' : undefined;
+
+/** Whether a value is a variable and nothing else. */
+export const isReference = (value: string): boolean => /^\$\{\w+(?::-)?\}$/.test(value);
 
 /** A package by its name, perhaps with a version or extras, but not with an address. */
 const otherPackage: Check = (value, identifier) =>
@@ -109,22 +119,14 @@ const OF_DOCKER: Options = {
       '--tmpfs',
       '--cap-drop',
     ],
-    ...[
-      '--stop-timeout',
-      '--stop-signal',
-      '--dns',
-      '--add-host',
-      '--shm-size',
-      '--ulimit',
-      '--pids-limit',
-      '--restart',
-    ],
+    ...['--stop-timeout', '--stop-signal', '--dns', '--shm-size', '--ulimit', '--pids-limit', '--restart'],
     ...['--gpus', '-a', '--attach', '--expose', '--network-alias'],
   ],
   checked: {
     '--privileged': (value) =>
       value === 'false' ? undefined : 'the container can do everything on this machine',
     ...{ '-v': volume, '--volume': volume, '--mount': mount, '--network': network, '--net': network },
+    '--add-host': addedHost,
     ...{ '-p': ON_PORT, '--publish': ON_PORT, '-P': ON_PORT, '--publish-all': ON_PORT },
     ...{
       '--cap-add': LESS_SEPARATE,
@@ -237,7 +239,8 @@ export function imageRisk(image: string): string | undefined {
 
 /** What a plain address means; undefined for one of this machine. */
 export function plainRisk(host: string): string | undefined {
-  const url = URL.canParse(host) ? new URL(host) : undefined;
+  const filled = host.replaceAll(/\$\{\w+(?::-)?\}/g, 'x');
+  const url = URL.canParse(filled) ? new URL(filled) : undefined;
   if (url?.protocol !== 'http:' || /^(?:localhost|127\.[\d.]+|\[::1\])$/.test(url.hostname)) return undefined;
   return `${onOneLine(host)} is not encrypted: others on the way can read what is sent, credentials too, and change what is answered`;
 }
