@@ -11,7 +11,7 @@ import { challengeIn } from './discovery.ts';
 import { missingService } from './missing-service.ts';
 import { ProtectedServer } from './protected-server.ts';
 import { type SignInService, signInService } from './service.ts';
-import { type User, userOf } from './user.ts';
+import { hasTokenWithoutSubject, type User, userOf } from './user.ts';
 
 /** Endpoints of the server would be read without TLS otherwise. */
 function isSecureIssuer(text: string): boolean {
@@ -84,7 +84,9 @@ export function oauthCredential(
       const user = userOf(ctx);
       if (user !== undefined) return new TokenOfUser(service, server, user);
       throw new AppError('bad_request', {
-        message: 'no policy of the route has authenticated a user who could sign in at the server',
+        message: hasTokenWithoutSubject(ctx)
+          ? 'the token of the caller has no `sub`, so it is not known which user could sign in at the server'
+          : 'no policy of the route has authenticated a user who could sign in at the server',
       });
     },
     readFrom: [],

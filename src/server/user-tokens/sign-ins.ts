@@ -59,7 +59,8 @@ interface Pending {
   readonly scopes: string;
   readonly expiresAt: number;
   readonly isDone: () => Promise<boolean>;
-  readonly resolve: () => void;
+  /** Who waits for the user, also with earlier links, which are still valid. */
+  readonly waiting: readonly { readonly expiresAt: number; readonly resolve: () => void }[];
 }
 
 const EXPIRED = 'This link has expired or was used before. Ask your client for another one.';
@@ -76,6 +77,8 @@ export class SignIns {
   readonly #limits: Limits;
   readonly #servers = new Map<string, Set<ProtectedServer>>();
   readonly #pending = new Map<string, Pending>();
+  /** Links that are being made. */
+  readonly #beginning = new Map<string, Promise<SignInLink>>();
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: { database: Database; seal: Seal; settings: SignInSettings; limits: Limits }) {
@@ -112,7 +115,21 @@ export class SignIns {
   }
 
   /** The link for a user, which is the same while it is new. `isDone` says whether the user has signed in. */
-  async begin(
+  begin(
+    user: User,
+    server: ProtectedServer,
+    scopes: readonly string[],
+    isDone: () => Promise<boolean>,
+  ): Promise<SignInLink> {
+    const key = JSON.stringify([user.id, server.key, ...scopes]);
+    const beginning =
+      this.#beginning.get(key) ??
+      this.#begin(user, server, scopes, isDone).finally(() => this.#beginning.delete(key));
+    this.#beginning.set(key, beginning);
+    return beginning;
+  }
+
+  async #begin(
     user: User,
     server: ProtectedServer,
     scopes: readonly string[],
@@ -140,7 +157,9 @@ export class SignIns {
       code: this.settings.users === 'code' ? code : undefined,
       done,
     };
-    this.#wait(key, { link, scopes: wanted, expiresAt, isDone, resolve });
+    const earlier = (known?.waiting ?? []).filter((each) => each.expiresAt > now);
+    const waiting = [...earlier, { expiresAt, resolve }].slice(-this.#limits.openSignIns);
+    this.#wait(key, { link, scopes: wanted, expiresAt, isDone, waiting });
     return link;
   }
 
@@ -259,7 +278,7 @@ export class SignIns {
     for (const [key, pending] of this.#pending) {
       const isOver = pending.expiresAt < Date.now();
       const isDone = !isOver && (await pending.isDone().catch(() => false));
-      if (isDone) pending.resolve();
+      if (isDone) for (const { resolve } of pending.waiting) resolve();
       if ((isOver || isDone) && this.#pending.get(key) === pending) this.#pending.delete(key);
     }
     if (this.#pending.size > 0) return;

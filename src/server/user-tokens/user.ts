@@ -14,12 +14,21 @@ export interface User {
 
 const LONGEST_NAME = 200;
 
-/** The user of a request; undefined without authentication. */
+/**
+ * The user of a request; undefined without authentication, and for a token without `sub`: the next one would be another user, who has
+ * not signed in anywhere.
+ */
 export function userOf(ctx: RequestContext): User | undefined {
   const who = principal.get(ctx);
-  return who === undefined
+  return who === undefined || hasTokenWithoutSubject(ctx)
     ? undefined
     : { id: hashOf(who), who: nameOf(ctx, who).slice(0, LONGEST_NAME).toWellFormed() };
+}
+
+export function hasTokenWithoutSubject(ctx: RequestContext): boolean {
+  const claims = jwtClaims.get(ctx);
+  const isKnownByToken = principal.get(ctx)?.startsWith('jwt:') === true;
+  return isKnownByToken && claims !== undefined && typeof claims['sub'] !== 'string';
 }
 
 function nameOf(ctx: RequestContext, who: string): string {

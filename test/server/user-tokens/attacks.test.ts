@@ -6,6 +6,7 @@ import type { McpSession } from '../../kit/mcp.ts';
 import type { McpUpstream } from '../../kit/mcp-upstream.ts';
 import { startOidcProvider } from '../../kit/oidc-provider.ts';
 import { scripted } from '../../kit/oidc-site.ts';
+import { seconds, signingKey, token } from '../../kit/tokens.ts';
 import { recorded } from '../../kit/trace.ts';
 import { httpUpstream } from '../../kit/upstream.ts';
 import {
@@ -214,6 +215,21 @@ describe('one user never gets the token of another', () => {
     const session = await at.gate.session({}).catch((error: unknown) => String(error));
     expect(session).toContain('no policy of the route has authenticated a user');
     expect(at.server.received).toEqual([]);
+  });
+
+  // The hash of the token would be the user: each new token another one, whose tokens nobody gets or removes.
+  test('a token without `sub` is no user who could sign in', async () => {
+    const idp = signingKey('k1');
+    const issuer = 'https://id.example.com';
+    const jwks = JSON.stringify({ keys: [idp.jwk] });
+    const policies = { jwtAuth: { mode: 'strict', issuer, audiences: ['tools'], jwks } };
+    await using at = await scene({ policies, pagePolicies: {}, signIn: { users: 'code' } });
+    const bearer = (more: object) => ({
+      authorization: `Bearer ${token(idp, { iss: issuer, aud: 'tools', exp: seconds(600), ...more })}`,
+    });
+    const session = await at.gate.session(bearer({})).catch((error: unknown) => String(error));
+    expect(session).toContain('the token of the caller has no `sub`');
+    expect(linkIn(await call(await at.gate.session(bearer({ sub: 'ann' })))).code).toMatch(/-/);
   });
 });
 
