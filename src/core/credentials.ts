@@ -53,7 +53,7 @@ export function isSensitiveName(name: string, more?: ReadonlySet<string>): boole
 
 /** Names of numbers of tokens: `maxTokens`, `max_output_tokens`, `tokenLimit`, `tokensPerFill`. */
 const COUNT_NAME =
-  /(?:^|[-_])(?:max|min|total|num|input|output|prompt|completion|thinking)\w{0,40}tokens?$|^tokens?[-_]?(?:limit|budget|count|per)/i;
+  /(?:^|[-_])(?:max\w{0,40}tokens?|(?:min|total|num|input|output|prompt|completion|thinking)\w{0,40}tokens)$|^tokens?[-_]?(?:limit|budget|count|per)/i;
 const COUNT = /^\d{1,9}(?:\.\d{1,3})?\s?[kKmM]?$/;
 
 /** Whether a name means a number of tokens. Only its values that are `isTokenCount` are no credentials. */

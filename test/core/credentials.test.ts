@@ -39,6 +39,10 @@ describe('lines of programs', () => {
     ['maxTokens=sk-abcdef', 'maxTokens=<redacted>'],
     ['"maxTokens": "hunter2hunter2"', '"maxTokens": <redacted>'],
     ['access_token=5000', 'access_token=<redacted>'],
+    ['inputToken=123456', 'inputToken=<redacted>'],
+    ['min_io_token: 123456', 'min_io_token: <redacted>'],
+    ['admin_tokens: 123456', 'admin_tokens: <redacted>'],
+    ['token_secret_limit=123456', 'token_secret_limit=<redacted>'],
     ['max_tokens=1234567890123', 'max_tokens=<redacted>'],
     ['max tokens token=123456', 'max tokens token=<redacted>'],
   ])('credentials do not: %s', (line, shown) => {

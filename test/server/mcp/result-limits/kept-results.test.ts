@@ -202,6 +202,11 @@ describe('clients and servers', () => {
       expect(structuredContent).toBeUndefined();
       const { contents } = (await client.readResource({ uri: content[2].uri })) as Json;
       expect(content[0].text + contents[0].text).toContain(JSON.stringify(rows).slice(0, 700));
+      const again = await client.callTool({
+        name: 'gateway_read_result',
+        arguments: { uri: content[2].uri },
+      });
+      expect(again).toEqual({ content: [{ type: 'text', text: contents[0].text }] });
       expect((await client.listResources()).resources).toEqual([]);
       await client.close();
     },
