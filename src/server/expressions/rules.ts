@@ -5,6 +5,7 @@ import type { ExpressionScope, TracedExpression, VariableResolver } from '../ker
 import type { Decision } from '../kernel/observer.ts';
 import { CelEvaluationError } from './cel/errors.ts';
 import { neededHeader } from './cel/expression.ts';
+import { mayBeTrue } from './cel/possible-truth.ts';
 
 const expression = z.string().min(1);
 
@@ -111,23 +112,20 @@ function ruleSet(compiled: readonly Rule[]): RuleSet {
 }
 
 /**
- * Whether the rules may allow something of which a part is not known yet. `wasAsked`: whether the rule that was evaluated last has
- * asked for that part, which is an error for it: unless the rest of a rule decides, both outcomes are possible.
+ * Whether the rules may allow something of which a part is not known yet. `wasAsked`: whether rules have asked for that part since the
+ * last call, which is an error for them: both outcomes are possible then.
  */
 export function mayAllow({ rules }: RuleSet, lookup: VariableResolver, wasAsked: () => boolean): boolean {
-  const outcomes = rules.map(({ effect, expression: rule }) => {
+  const mayHold = ({ expression: rule }: Rule): boolean => mayBeTrue(rule, lookup, wasAsked);
+  const mayPass = ({ expression: rule }: Rule): boolean => {
     const { value, error } = evaluate(rule, lookup);
-    return { effect, value, fails: error !== undefined, isOpen: error !== undefined && wasAsked() };
-  });
-  const may = (effect: Effect, allows: (outcome: (typeof outcomes)[number]) => boolean): boolean[] =>
-    outcomes
-      .filter((outcome) => outcome.effect === effect)
-      .map((outcome) => outcome.isOpen || allows(outcome));
-  const allowing = may('allow', ({ value }) => value);
+    const isOpen = wasAsked();
+    return error === undefined ? !value : isOpen;
+  };
+  const of = (effect: Effect): Rule[] => rules.filter((rule) => rule.effect === effect);
+  const allows = of('allow');
   return (
-    may('deny', ({ value, fails }) => !value && !fails).every(Boolean) &&
-    may('require', ({ value }) => value).every(Boolean) &&
-    (allowing.length === 0 || allowing.some(Boolean))
+    of('deny').every(mayPass) && of('require').every(mayHold) && (allows.length === 0 || allows.some(mayHold))
   );
 }
 

@@ -158,6 +158,8 @@ describe('clients with sessions', () => {
       'a rule denies the target, and another one allows a name',
       [{ deny: 'mcp.tool.target == "github"' }, { allow: 'mcp.tool.name == "say"' }],
     ],
+    ['a claim that a rule needs is missing', ['"admin" in jwt.roles && mcp.tool.name == "say"']],
+    ['a claim is missing, behind the name', [{ require: 'mcp.tool.name == "say" && "admin" in jwt.roles' }]],
     ['every allow rule fails', ['jwt.none.at == mcp.tool.target']],
   ])('rules leave nothing of a target, and no link to it: %s', async (_, rules) => {
     await using at = await scene(['github'], {
@@ -182,6 +184,9 @@ describe('clients with sessions', () => {
     ['a rule denies one name', [{ deny: 'mcp.tool.name == "say"' }]],
     ['a rule excepts a name from the others', [{ require: 'has(mcp.tool) && mcp.tool.name != "x"' }]],
     ['a rule is for the caller or some names', [`${BOB} || mcp.tool.name == "say"`]],
+    ['a name is enough without a claim', ['mcp.tool.name == "say" || "admin" in jwt.roles']],
+    ['a claim that is missing is not needed', ['("admin" in jwt.roles && false) || mcp.tool.name == "say"']],
+    ['a rule denies a name without a claim', [{ deny: '!("admin" in jwt.roles) && mcp.tool.name == "say"' }]],
     ['only a prompt is allowed', ['mcp.prompt.name == "p"']],
   ])('rules may leave something of a target, and the link is shown: %s', async (_, rules) => {
     await using at = await scene(['github'], {
