@@ -212,6 +212,32 @@ describe('clients and servers', () => {
     },
   );
 
+  test('the tool that reads on is behind the last page of a list, and in no list that failed', async () => {
+    const pages: Record<string, object> = {
+      '': { tools: [{ name: 'one', inputSchema: { type: 'object' } }], nextCursor: '2' },
+      2: { tools: [{ name: 'two', inputSchema: { type: 'object' } }] },
+      3: { error: { code: -32602, message: 'no such page' } },
+      4: { tools: [] },
+    };
+    await using up = await mcpUpstream({
+      script: ({ message }, response) => {
+        if (message?.method !== 'tools/list') return false;
+        reply(response, message, pages[message.params?.cursor ?? ''] ?? {});
+        return true;
+      },
+    });
+    await using gate = await start([{ name: 'up', mcp: { host: up.url }, tools }]);
+    const session = await openSession(`${gate.url}/mcp`);
+    const listed = async (params?: object): Promise<unknown> => {
+      const { result, error } = await session.request('tools/list', params);
+      return error ?? result.tools.map(({ name }: Json) => name);
+    };
+    expect(await listed()).toEqual(['one']);
+    expect(await listed({ cursor: '2' })).toEqual(['two', 'gateway_read_result']);
+    expect(await listed({ cursor: '3' })).toEqual({ code: -32602, message: 'no such page' });
+    expect(await listed({ cursor: '4' })).toEqual([]);
+  });
+
   test('a server of revision 2026-07-28 without resources is announced with them', async () => {
     await using up = await modernUpstream('up', ({ message }, response) => {
       if (message?.method !== 'server/discover') return false;

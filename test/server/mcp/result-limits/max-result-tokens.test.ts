@@ -1,66 +1,28 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { type Connect, ERAS } from '../../../kit/both-eras.ts';
+import { ERAS } from '../../../kit/both-eras.ts';
 import { chaos, mcpConfig } from '../../../kit/config.ts';
+import {
+  BYTES,
+  give,
+  LIMIT,
+  limitedTo,
+  lines,
+  NEXT,
+  opened,
+  read,
+  texts,
+  whole,
+} from '../../../kit/cut-results.ts';
 import { temporaryFolder } from '../../../kit/folder.ts';
 import { gateway } from '../../../kit/gateway.ts';
-import { type Json, type McpReply, openSession } from '../../../kit/mcp.ts';
+import { type Json, openSession } from '../../../kit/mcp.ts';
 import { MODERN } from '../../../kit/modern.ts';
 import { recorded } from '../../../kit/trace.ts';
 
 // Models get results of tools in parts (`maxResultTokens`). Elsewhere, results were cut without a word (github/copilot-cli#1732,
 // lucianfialho/effect-gates#69) or so that nothing could read the rest (amd/gaia#3378).
-
-const LIMIT = 100;
-const BYTES = LIMIT * 4;
-
-type Caller = Awaited<ReturnType<Connect>>;
-
-const limitedTo = (maxResultTokens: number | object, target = chaos('a')) => ({
-  ...target,
-  tools: { maxResultTokens },
-});
-
-async function opened(
-  connect: Connect,
-  targets: object[] = [limitedTo(LIMIT)],
-  parts?: Parameters<typeof mcpConfig>[1],
-) {
-  const gate = await gateway(mcpConfig(targets, parts));
-  const url = `${gate.url}/mcp`;
-  return { gate, url, caller: await connect(url), [Symbol.asyncDispose]: () => gate.close() };
-}
-
-/** Calls the tool that returns this result. */
-const give = (caller: Caller, result: object, name = 'give'): Promise<McpReply> =>
-  caller.call(name, { result });
-
-const texts = (...all: string[]) => ({ content: all.map((text) => ({ type: 'text', text })) });
-
-const read = (caller: Caller, uri: string): Promise<McpReply> => caller.ask('resources/read', { uri });
-
-/** Numbered lines, so that a part that is missing or repeated shows. */
-const lines = (count: number): string =>
-  Array.from({ length: count }, (_, index) => `line ${index} of the result\n`).join('');
-
-const NEXT = /agctl:\/\/results\/[\w-]+\/\d+/;
-
-/** Reads a cut result to its end, as a model does that follows the URIs in the texts. Returns the shown text and all parts. */
-async function whole(caller: Caller, { content }: Json): Promise<string[]> {
-  const note = content.findLast(({ type }: Json) => type === 'text').text;
-  const parts: string[] = [content[0].text];
-  for (let next = NEXT.exec(note)?.[0]; next !== undefined; ) {
-    const { result, error } = await read(caller, next);
-    expect(error).toBeUndefined();
-    const [{ uri, mimeType, text }] = result.contents;
-    expect([uri, mimeType, result.contents.length]).toEqual([next, 'text/plain', 1]);
-    const end = text.lastIndexOf('\n[agctl] ');
-    parts.push(text.slice(0, end));
-    next = NEXT.exec(text.slice(end))?.[0];
-  }
-  return parts;
-}
 
 describe.each(ERAS)('with maxResultTokens, for a caller of revision %s,', (revision, connect) => {
   test('a result over the limit is cut at a line end, says so, and can be read to its end in parts', async () => {
@@ -107,6 +69,13 @@ describe.each(ERAS)('with maxResultTokens, for a caller of revision %s,', (revis
       expect(parts.join('')).toBe(all);
       expect(parts.filter((part) => !part.isWellFormed() || part.includes('\ufffd'))).toEqual([]);
     }
+  });
+
+  test('a text of which nothing fits is not shown empty', async () => {
+    await using own = await opened(connect);
+    const { result } = await give(own.caller, texts('x'.repeat(BYTES), 'b'));
+    expect(result.content.map(({ type }: Json) => type)).toEqual(['text', 'text', 'resource_link']);
+    expect((await whole(own.caller, result)).slice(1)).toEqual(['b']);
   });
 
   test('what fits into the last part is not cut at a line end', async () => {
@@ -232,68 +201,6 @@ describe.each(ERAS)('with maxResultTokens, for a caller of revision %s,', (revis
     const { result } = await own.caller.call('call_tool', inner);
     expect(result.content[2]).toMatchObject({ name: 'give (part 2 of 4)' });
     expect((await whole(own.caller, result)).join('')).toBe(lines(60));
-  });
-
-  test.each([
-    ['one target', [limitedTo(LIMIT)], {}, 'give', undefined],
-    ['several targets', [limitedTo(LIMIT), chaos('b')], {}, 'a_give', undefined],
-    [
-      'no prefixes',
-      [limitedTo(LIMIT, chaos('a', '--tools=give')), chaos('b', '--tools=other')],
-      { prefixMode: 'never' },
-      'give',
-      undefined,
-    ],
-    ['tool search', [limitedTo(LIMIT)], { toolSearch: {} }, 'give', undefined],
-    ['tool search, through call_tool', [limitedTo(LIMIT)], { toolSearch: {} }, 'give', 'call_tool'],
-  ])('with %s, a tool that is listed reads on to the end', async (_what, targets, backend, name, through) => {
-    await using own = await opened(connect, targets, { backend });
-    const call = (tool: string, args: object) =>
-      through === undefined
-        ? own.caller.call(tool, args)
-        : own.caller.call(through, { name: tool, arguments: args });
-    const { result: list } = await own.caller.ask('tools/list');
-    expect(list.tools.filter(({ name: each }: Json) => each === 'gateway_read_result')).toHaveLength(1);
-    const { result } = await call(name, { result: texts(lines(60)) });
-    let [shown, note] = result.content.map(({ text }: Json) => text);
-    for (let uri = NEXT.exec(note)?.[0]; uri !== undefined; uri = NEXT.exec(note)?.[0]) {
-      const { result: part } = await call('gateway_read_result', { uri });
-      expect(part.isError).toBeUndefined();
-      expect(part.content).toHaveLength(1);
-      [, shown, note] =
-        /^(.*)\n(\[agctl\] .*)$/s
-          .exec(part.content[0].text)
-          ?.map((text, at) => (at === 1 ? shown + text : text)) ?? [];
-    }
-    expect(shown).toBe(lines(60));
-    expect(note).toBe('[agctl] Part 4 of 4: the end of the result.');
-  });
-
-  test('the tool that reads on says what is wrong with a URI, and the log has no id of a result', async () => {
-    const frontendPolicies = { accessLog: { add: { args: 'mcp.tool.arguments', tool: 'mcp.tool.name' } } };
-    await using own = await opened(connect, undefined, { frontendPolicies });
-    const { result } = await give(own.caller, texts(lines(60)));
-    const { uri } = result.content[2];
-    const said = async (args: object): Promise<[boolean, string]> => {
-      const { result: answer } = await own.caller.call('gateway_read_result', args);
-      return [answer.isError, answer.content[0].text];
-    };
-    expect(await said({ uri: uri.replace(/\d+$/, '5') })).toEqual([true, 'the result has parts 2 to 4']);
-    expect(await said({ uri: uri.replace(/..(?=\/\d+$)/, '__') })).toEqual([
-      true,
-      'the gateway no longer keeps this result; call the tool again',
-    ]);
-    for (const wrong of [{}, { uri: 2 }, { uri: 'file:///a' }])
-      expect(await said(wrong)).toEqual([
-        true,
-        'expected `uri` to be agctl://results/…, as the cut result says',
-      ]);
-    const before = revision === MODERN ? 0 : 2;
-    const line = await own.gate.accessLine(before + 2);
-    expect(line).toMatchObject({ 'gen_ai.tool.name': 'gateway_read_result', 'error.type': 'tool_error' });
-    expect(JSON.parse(line['args'] ?? '')).toEqual({ uri: 'agctl://results' });
-    await own.gate.accessLine(before + 6);
-    expect(own.gate.accessLog.join('\n')).not.toContain(uri.slice(16, 40));
   });
 
   test('a bundle does not hide the rest of a call that it has', async () => {
