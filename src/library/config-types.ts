@@ -2739,7 +2739,7 @@ export type Targets = {
        */
       oauth?: {
         /**
-         * Id of the gateway at the authorization server, where its redirect URI is registered: `<config.mcp.signIn.url>/callback`. Default: a document that the page serves, if the server fetches such documents; otherwise the gateway registers itself (RFC 7591).
+         * Id of the gateway at the authorization server, where its redirect URI is registered: `<config.mcp.signIn.url>/callback/<name of the target>`. Default: a document that the page serves, if the server fetches such documents; otherwise the gateway registers itself (RFC 7591).
          */
         clientId?: string;
         /**
@@ -3711,7 +3711,7 @@ export interface GatewayConfig {
        */
       signIn?: {
         /**
-         * URL of the page on which users sign in, such as `https://gateway.example.com/sign-in`. A route with the policy `mcpSignIn` answers it and what is below it; redirect URIs are `<url>/callback`, which a `clientId` has, and below it.
+         * URL of the page on which users sign in, such as `https://gateway.example.com/sign-in`. A route with the policy `mcpSignIn` answers it and what is below it; redirect URIs are below `<url>/callback`.
          */
         url: string;
         /**

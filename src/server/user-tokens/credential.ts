@@ -26,7 +26,7 @@ export const oauthSchema = z.lazy(() =>
       clientId: nonEmpty
         .optional()
         .describe(
-          'Id of the gateway at the authorization server, where its redirect URI is registered: `<config.mcp.signIn.url>/callback`. Default: a document that the page serves, if the server fetches such documents; otherwise the gateway registers itself (RFC 7591).',
+          'Id of the gateway at the authorization server, where its redirect URI is registered: `<config.mcp.signIn.url>/callback/<name of the target>`. Default: a document that the page serves, if the server fetches such documents; otherwise the gateway registers itself (RFC 7591).',
         ),
       clientSecret: textOrFile.optional().meta({ secret: true }).describe('Its secret, or `{ file: … }`.'),
       scopes: list('Scopes to request. Default: those that the server asks for.', nonEmpty),

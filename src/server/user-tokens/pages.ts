@@ -125,8 +125,7 @@ export class SignInPages {
   }
 
   #isCallback({ path }: RequestContext): boolean {
-    const callback = this.path + CALLBACK;
-    return path === callback || path.startsWith(`${callback}/`);
+    return path.startsWith(`${this.path}${CALLBACK}/`);
   }
 
   #failed(error: unknown): Reply {

@@ -37,8 +37,8 @@ export class ProtectedServer {
   /** In paths. */
   readonly id: string;
   /**
-   * Where its authorization server sends browsers back. Each server at which the gateway registers itself has its own: an
-   * authorization server that has browsers sign in at another one instead does not get what they bring back (RFC 9700 §4.4).
+   * Where its authorization server sends browsers back. Each server has its own: an authorization server that has browsers sign in at
+   * another one instead does not get what they bring back (RFC 9700 §4.4). People who register a client know the name of the target.
    */
   readonly redirectUri: string;
   /** URL of the description of the gateway as its client, which its authorization server fetches; undefined without TLS. */
@@ -49,11 +49,11 @@ export class ProtectedServer {
   #discovered: { readonly value: Promise<Discovered>; readonly until: number } | undefined;
 
   constructor(options: ServerOptions, shared: Shared, documents: DocumentClient) {
-    const { url, client, scopes } = options;
+    const { target, url, client, scopes } = options;
     this.key = client === undefined ? url.href : `${url.href} ${client.id}`;
     this.id = hashOf(this.key).slice(0, 22);
     const { page } = shared;
-    this.redirectUri = page + CALLBACK + (client === undefined ? `/${this.id}` : '');
+    this.redirectUri = `${page}${CALLBACK}/${client === undefined ? this.id : target}`;
     this.clientDocument =
       client === undefined && page.startsWith('https:')
         ? `${page}${CLIENT_DOCUMENTS}/${this.id}.json`
@@ -85,7 +85,7 @@ export class ProtectedServer {
     const { server } = await this.discovered();
     const { target } = this.#options;
     const { redirectUri } = this;
-    const own = { target, redirectUri, registeredUri: this.#shared.page + CALLBACK };
+    const own = { target, redirectUri, registeredUri: `${this.#shared.page}${CALLBACK}/${target}` };
     return new OAuthRequests(server, this.#documents, own);
   }
 

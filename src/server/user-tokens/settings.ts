@@ -13,7 +13,7 @@ export const signInSchema = z.lazy(() =>
           params: { help: 'write it as browsers open it, such as `https://gateway.example.com/sign-in`' },
         })
         .describe(
-          'URL of the page on which users sign in, such as `https://gateway.example.com/sign-in`. A route with the policy `mcpSignIn` answers it and what is below it; redirect URIs are `<url>/callback`, which a `clientId` has, and below it.',
+          'URL of the page on which users sign in, such as `https://gateway.example.com/sign-in`. A route with the policy `mcpSignIn` answers it and what is below it; redirect URIs are below `<url>/callback`.',
         ),
       users: z
         .enum(['authenticated', 'code'])

@@ -121,39 +121,46 @@ describe('one user never gets the token of another', () => {
   });
 
   // RFC 9700 §4.4: the authorization server of one MCP server sends browsers on to that of another one, which sends no `iss`.
-  test('what a browser brings back from another authorization server is sent to nobody', async () => {
-    await using folder = await temporaryFolder();
-    await using honest = await startOidcProvider({ sendsIss: false });
-    await using evil = await scripted();
-    await using target = await protectedServer(honest.issuer);
-    await using trap = await protectedServer(evil.issuer);
-    const register = await httpUpstream((_, response) => {
-      response.writeHead(201, { 'content-type': 'application/json' }).end('{"client_id":"c"}');
-    });
-    evil.metadata = {
-      code_challenge_methods_supported: ['S256'],
-      token_endpoint_auth_methods_supported: ['none'],
-      registration_endpoint: `http://${register.address}/register`,
-    };
-    await using gate = await signInGateway(folder.path, { github: target, trap });
-    const session = await gate.session(basic('ann'));
-    const link = async (name: string) =>
-      linkIn(await session.request('tools/call', { name: `${name}_gateway_sign_in`, arguments: {} }));
-    // The attacker knows the address of the honest server, also as a user of the gateway.
-    const address = new URL(await confirm(new UserBrowser(basic('ann')), await link('github')));
-    const victim = new UserBrowser(basic('ann'));
-    const begun = new URL(await confirm(victim, await link('trap')));
-    expect(begun.searchParams.get('redirect_uri')).not.toBe(address.searchParams.get('redirect_uri'));
-    address.searchParams.set('state', begun.searchParams.get('state') ?? '');
-    const { url, reply } = await victim.follow(await victim.open(address.href), address.href);
-    expect([url, reply.status, reply.text]).toEqual([
-      expect.stringContaining('code='),
-      400,
-      expect.stringContaining('signed in at another server'),
-    ]);
-    expect(evil.forms('/token')).toEqual([]);
-    await register.close();
-  });
+  test.each([
+    ['registers itself', {}],
+    ['has been registered', { clientId: 'web' }],
+  ])(
+    'what a browser brings back from another authorization server is sent to nobody, where the gateway %s',
+    async (_, oauth) => {
+      await using folder = await temporaryFolder();
+      await using honest = await scripted();
+      await using evil = await scripted();
+      await using target = await protectedServer(honest.issuer);
+      await using trap = await protectedServer(evil.issuer);
+      const register = await httpUpstream((_, response) => {
+        response.writeHead(201, { 'content-type': 'application/json' }).end('{"client_id":"c"}');
+      });
+      for (const each of [honest, evil])
+        each.metadata = {
+          code_challenge_methods_supported: ['S256'],
+          token_endpoint_auth_methods_supported: ['none'],
+          registration_endpoint: `http://${register.address}/register`,
+        };
+      await using gate = await signInGateway(folder.path, { github: target, trap }, { oauth });
+      const session = await gate.session(basic('ann'));
+      const link = async (name: string) =>
+        linkIn(await session.request('tools/call', { name: `${name}_gateway_sign_in`, arguments: {} }));
+      // The attacker knows the address of the honest server, also as a user of the gateway.
+      const address = new URL(await confirm(new UserBrowser(basic('ann')), await link('github')));
+      const victim = new UserBrowser(basic('ann'));
+      const begun = new URL(await confirm(victim, await link('trap')));
+      expect(begun.searchParams.get('redirect_uri')).not.toBe(address.searchParams.get('redirect_uri'));
+      address.searchParams.set('state', begun.searchParams.get('state') ?? '');
+      const { url, reply } = await victim.follow(await victim.open(address.href), address.href);
+      expect([url, reply.status, reply.text]).toEqual([
+        expect.stringContaining('code='),
+        400,
+        expect.stringContaining('signed in at another server'),
+      ]);
+      expect(evil.forms('/token')).toEqual([]);
+      await register.close();
+    },
+  );
 
   test('a cookie of one sign-in is of no use to another', async () => {
     await using at = await scene(KEYS);

@@ -69,7 +69,7 @@ test('an authorization server that registers no clients is named, with what to r
   const problem = await problemOf(server);
   expect(problem).toContain(`target \\"github\\": the authorization server ${provider.issuer} registers no`);
   expect(problem).toMatch(
-    /redirect URI http:\/\/127\.0\.0\.1:\d+\/sign-in\/callback, and set `oauth\.clientId`/,
+    /redirect URI http:\/\/127\.0\.0\.1:\d+\/sign-in\/callback\/github, and set `oauth\.clientId`/,
   );
 });
 
