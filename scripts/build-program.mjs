@@ -11,6 +11,7 @@ import { root } from './run.mjs';
 const ENTRIES = {
   main: 'src/cli/main.ts',
   library: 'src/library/index.ts',
+  testing: 'src/library/testing/index.ts',
   'sqlite-worker': 'src/adapter/memory/sqlite/worker.ts',
   'database-worker': 'src/server/database/sqlite-thread.ts',
   'onnx-worker': 'src/adapter/memory/embed/onnx/worker.ts',

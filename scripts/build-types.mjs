@@ -1,4 +1,4 @@
-// Writes the types of the library to dist/types, from the files whose types are public: index.ts, and what their declarations import.
+// Writes the types of the library to dist/types, from the files whose types are public: both index.ts, and what their declarations import.
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { performance } from 'node:perf_hooks';
@@ -9,7 +9,7 @@ const started = performance.now();
 const source = join(root, 'src/library');
 const output = join(root, 'dist/types');
 rmSync(output, { recursive: true, force: true });
-const files = new Set([join(source, 'index.ts')]);
+const files = new Set([join(source, 'index.ts'), join(source, 'testing/index.ts')]);
 for (const file of files) {
   const place = relative(source, file);
   if (place.startsWith('..'))

@@ -4,42 +4,61 @@ import { isolatedDeclarationSync } from 'rolldown/experimental';
 import { PACKAGE_NAME } from '../../src/core/version.ts';
 
 /** In the order of the page. The types of configurations are explained by their schema. */
-const FILES = ['create-gateway.ts', 'api.ts', 'request-facts.ts', 'config-error.ts'];
+const FILES = {
+  [PACKAGE_NAME]: ['create-gateway.ts', 'api.ts', 'request-facts.ts', 'config-error.ts'],
+  [`${PACKAGE_NAME}/testing`]: [
+    'testing/test-gateway.ts',
+    'testing/stub-model.ts',
+    'testing/chat-answers.ts',
+    'testing/stub-mcp-server.ts',
+    'testing/matchers.ts',
+  ],
+};
 
-/** An exported declaration with the comment before it. */
+/** An exported declaration, with the comment before it. */
 const DECLARATION =
-  /(?:^\/\*\*\n?([\s\S]*?)\*\/\n)?^export (?:declare )?((?:interface|class|function) (\w+)[\s\S]*?^\}|function (\w+)[^\n]*)$/gm;
+  /(?:^\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\n)?^export (?:declare )?((?:interface|class|function|type|const) (\w+)[\s\S]*?)(?=\n(?:\/\*\*|export |declare |interface |type |const |$(?![\s\S])))/gm;
 
 /** Text of docs/library-api.md. */
 export function apiReference(): string {
-  const sections = FILES.flatMap((name) => {
-    const { code } = isolatedDeclarationSync(
-      name,
-      readFileSync(new URL(`../../src/library/${name}`, import.meta.url), 'utf8'),
-      {},
-    );
-    return [...code.matchAll(DECLARATION)].map(([, comment = '', text = '', block, line]) =>
-      [
-        `## \`${block ?? line}\``,
-        prose(comment),
-        '```ts',
-        text.replaceAll(/^\t\*/gm, '   *').replaceAll('\t', '  '),
-        '```',
-      ].join('\n\n'),
-    );
-  });
+  const parts = Object.entries(FILES).map(
+    ([name, files]) => `## ${name}\n\n${files.map(sectionsOf).join('\n\n')}`,
+  );
   return `# The library: reference
 
-What \`${PACKAGE_NAME}\` exports. [In your own program](library.md) explains how it is used. The members of \`GatewayConfig\` are those of a
-configuration file: \`agctl config schema\`, and \`man agctl-config\`.
+[In your own program](library.md) explains how it is used, and [tests](library-testing.md) have a part of their own. The members of
+\`GatewayConfig\` are those of a configuration file: \`agctl config schema\`, and \`man agctl-config\`.
 
-${sections
-  .join('\n\n')
-  .replaceAll('```ts\n\n', '```ts\n')
-  .replaceAll('\n\n```\n', '\n```\n')
-  .replace(/\n\n```$/, '\n```')}
+${parts.join('\n\n')}
 `;
 }
+
+function sectionsOf(file: string): string {
+  const source = readFileSync(new URL(`../../src/library/${file}`, import.meta.url), 'utf8');
+  // The set of names is public: src/library/index.ts and testing/index.ts.
+  const isPublic = (name: string): boolean => PUBLIC.has(name);
+  const { code } = isolatedDeclarationSync(file, source, {});
+  return [...code.matchAll(DECLARATION)]
+    .filter(([, , , name = '']) => isPublic(name))
+    .map(([, comment = '', text = '', name]) => {
+      const declaration = text
+        .trim()
+        .replace(/^const /, 'declare const ')
+        .replaceAll(/^\t\*/gm, '   *')
+        .replaceAll('\t', '  ');
+      return `### \`${name}\`\n\n${prose(comment)}\n\n\`\`\`ts\n${declaration}\n\`\`\``;
+    })
+    .join('\n\n');
+}
+
+const PUBLIC = new Set(
+  ['index.ts', 'testing/index.ts'].flatMap((file) => {
+    const text = readFileSync(new URL(`../../src/library/${file}`, import.meta.url), 'utf8');
+    return [...text.matchAll(/export (?:type )?\{([^}]*)\}/g)].flatMap(
+      ([, names = '']) => names.match(/\w+/g) ?? [],
+    );
+  }),
+);
 
 /** The text of a docstring, with its tags as list items. */
 function prose(comment: string): string {

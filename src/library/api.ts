@@ -7,8 +7,11 @@ export interface GatewayOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Folder that paths in the configuration are relative to: that of its file, or the working folder, by default. */
   readonly folder?: string;
-  /** Whether the ports of the configuration are opened. Otherwise, requests come through `handle` and `fetch`. Default: true. */
-  readonly listen?: boolean;
+  /**
+   * Whether the ports of the configuration are opened. `free`: a free port of 127.0.0.1 instead of each. False: requests come
+   * through `handle` and `fetch` only. Default: true.
+   */
+  readonly listen?: boolean | 'free';
   /** Whether a change of the configuration file, or of a file that it names, takes effect at once. Default: false. */
   readonly watch?: boolean;
 }

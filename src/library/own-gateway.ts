@@ -8,6 +8,9 @@ import type { Program } from './start-program.ts';
 /** Where requests without a connection seem to be sent. */
 const WITHOUT_PORTS = 'http://localhost';
 
+const LOOPBACK = '127.0.0.1';
+const ANY = '0.0.0.0';
+
 export class OwnGateway implements Gateway {
   readonly #program: Program;
   #closed: Promise<void> | undefined;
@@ -21,11 +24,13 @@ export class OwnGateway implements Gateway {
   }
 
   get urls(): Readonly<Record<string, string>> {
-    const { running, hasPorts } = this.#program;
+    const { running, sockets } = this.#program;
     return Object.fromEntries(
       running.listeners.map(({ gateway, port }) => [
         gateway.plan.name,
-        hasPorts ? originOf(gateway, port) : WITHOUT_PORTS,
+        sockets === 'none'
+          ? WITHOUT_PORTS
+          : originOf(gateway, port, sockets === 'free' ? LOOPBACK : gateway.plan.address),
       ]),
     );
   }
@@ -79,8 +84,8 @@ export class OwnGateway implements Gateway {
 }
 
 /** An address that is all addresses of the machine is reached on loopback. */
-function originOf({ plan: { address = '0.0.0.0', listeners } }: GatewayRuntime, port: number): string {
+function originOf({ plan: { listeners } }: GatewayRuntime, port: number, address: string = ANY): string {
   const scheme = transportOf({ listeners }) === 'TLS' ? 'https' : 'http';
-  const host = address === '0.0.0.0' ? '127.0.0.1' : address === '::' ? '::1' : address;
+  const host = address === ANY ? LOOPBACK : address === '::' ? '::1' : address;
   return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

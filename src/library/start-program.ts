@@ -1,42 +1,50 @@
-import type { LineSink } from '../core/log.ts';
-import { logTo } from '../core/log.ts';
+import { dirname, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type LineSink, logTo } from '../core/log.ts';
 import type { Environment } from '../core/yaml/env.ts';
-import { loadConfigText } from '../server/config/load.ts';
+import { loadConfigText, readConfigFile } from '../server/config/load.ts';
 import { workerCount } from '../server/config/workers.ts';
 import { DatabaseError } from '../server/database/driver.ts';
 import { findProblems } from '../server/runtime/find-problems.ts';
-import { type RunningGateway, startGateway } from '../server/runtime/gateway.ts';
+import { type GatewaySockets, type RunningGateway, startGateway } from '../server/runtime/gateway.ts';
 import { PortError, portDiagnostic } from '../server/runtime/port.ts';
 import { LiveConfig } from '../server/runtime/reload/live-config.ts';
 import { compileRuntime } from '../server/runtime/runtime.ts';
 import type { GatewayOptions } from './api.ts';
+import type { GatewayConfig } from './config-types.ts';
 import { Listeners } from './listeners.ts';
 import { configError, withoutErrors } from './problems.ts';
-
-export interface ProgramOptions extends GatewayOptions {
-  /** Absolute path of the file of the configuration, if it is one. */
-  readonly path: string | undefined;
-  readonly folder: string;
-  readonly text: string;
-}
 
 /** A running gateway with what its program asks of it. */
 export interface Program {
   readonly running: RunningGateway;
   readonly live: LiveConfig;
   readonly listeners: Listeners;
-  readonly hasPorts: boolean;
+  readonly sockets: GatewaySockets;
   /** What the next reload reads, if the configuration is no file. */
   readonly source: { text: string };
   readonly isFile: boolean;
 }
 
+/** Which ports are opened. */
+const SOCKETS: Readonly<Record<string, GatewaySockets>> = { false: 'none', free: 'free' };
+
 /** What the configuration is called where it has no file. */
 const UNNAMED = 'the configuration';
 
-/** Compiles a configuration and opens its ports. @throws ConfigError, and `Error` if a port or its database cannot be opened */
-export async function startProgram(options: ProgramOptions): Promise<Program> {
-  const { path, folder, text, listen: hasPorts = true, watch = false } = options;
+/** Compiles a configuration and opens its ports. @throws ConfigError, and `Error` if its file or database cannot be opened */
+export async function startProgram(
+  given: GatewayConfig | string | URL,
+  options: GatewayOptions,
+): Promise<Program> {
+  const path = pathOf(given);
+  const text = path === undefined ? JSON.stringify(given) : readConfigFile(path);
+  const {
+    folder = path === undefined ? process.cwd() : dirname(path),
+    listen = true,
+    watch = false,
+  } = options;
+
   // biome-ignore lint/style/noProcessEnv: the variables of the program, unless it gives others.
   const env: Environment = options.env ?? process.env;
   const file = path ?? UNNAMED;
@@ -59,9 +67,10 @@ export async function startProgram(options: ProgramOptions): Promise<Program> {
     await runtime.close();
     throw configError(diagnostics, source, env, isFile);
   }
+  const sockets = SOCKETS[String(listen)] ?? 'configured';
   let running: RunningGateway;
   try {
-    running = await startGateway({ runtime, log, accessLog: NOWHERE, hasSockets: hasPorts });
+    running = await startGateway({ runtime, log, accessLog: NOWHERE, sockets });
   } catch (error) {
     if (error instanceof PortError) throw configError([portDiagnostic(error, source)], source, env, isFile);
     if (error instanceof DatabaseError) throw new Error(error.message, { cause: error });
@@ -82,7 +91,13 @@ export async function startProgram(options: ProgramOptions): Promise<Program> {
     log,
   });
   if (watch) await live.watch();
-  return { running, live, listeners, hasPorts, source: next, isFile };
+  return { running, live, listeners, sockets, source: next, isFile };
+}
+
+/** The absolute path of the file of a configuration. */
+function pathOf(config: GatewayConfig | string | URL): string | undefined {
+  if (config instanceof URL) return fileURLToPath(config);
+  return typeof config === 'string' ? resolve(config) : undefined;
 }
 
 /** Lines of the access log are not written: its fields are those of events. */

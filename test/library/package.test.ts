@@ -16,6 +16,7 @@ const run = promisify(execFile);
 /** Uses all of the library, as strictly as TypeScript can check it. */
 const PROGRAM = `
 import { ConfigError, createGateway, type Gateway, type GatewayConfig, type RequestFacts } from '${PACKAGE_NAME}';
+import { assertThat, matchers, stubMcpServer, stubModel, testGateway } from '${PACKAGE_NAME}/testing';
 
 const config: GatewayConfig = {
   gateways: {
@@ -40,6 +41,7 @@ console.log(JSON.stringify({ statuses, status, path, handlers: signals() - befor
 // @ts-expect-error -- no key of the type
 const other: GatewayConfig = { gateways: { default: { prot: 1 } } };
 void other;
+void [assertThat, matchers, stubMcpServer, stubModel, testGateway];
 `;
 
 describe('a program with the installed package', () => {
@@ -54,8 +56,9 @@ describe('a program with the installed package', () => {
       cpSync(join(root, path), join(installed, path));
     }
     symlinkSync(join(root, 'node_modules'), join(installed, 'node_modules'));
-    mkdirSync(join(folder.path, 'node_modules/@types'), { recursive: true });
-    for (const name of ['@types/node', 'undici-types', 'openai'])
+    for (const scope of ['@types', '@ai-sdk'])
+      mkdirSync(join(folder.path, 'node_modules', scope), { recursive: true });
+    for (const name of ['@types/node', 'undici-types', 'openai', 'ai', '@ai-sdk/openai', 'vitest'])
       symlinkSync(join(root, 'node_modules', name), join(folder.path, 'node_modules', name));
     writeFileSync(join(folder.path, 'package.json'), '{ "type": "module" }');
     writeFileSync(join(folder.path, 'program.ts'), PROGRAM);
@@ -77,7 +80,7 @@ describe('a program with the installed package', () => {
     ['nodenext', 'nodenext'],
     ['bundler', 'preserve'],
   ])(
-    'its types and those of docs/library.md check with every strict option and moduleResolution %s',
+    'its types and those of its documentation check with every strict option and moduleResolution %s',
     async (moduleResolution, module) => {
       const compilerOptions = {
         target: 'es2024',
@@ -91,19 +94,27 @@ describe('a program with the installed package', () => {
         noUncheckedIndexedAccess: true,
         noPropertyAccessFromIndexSignature: true,
         verbatimModuleSyntax: true,
-        skipLibCheck: false,
+        // Of packages that the examples use.
+        skipLibCheck: true,
       };
       const file = join(folder.path, `tsconfig.${moduleResolution}.json`);
-      const examples = blocksIn('docs/library.md').filter(({ language }) => language === 'ts');
+      const examples = ['docs/library.md', 'docs/library-testing.md']
+        .flatMap((page) => blocksIn(page))
+        .filter(({ language }) => language === 'ts');
       expect(examples.length).toBeGreaterThan(3);
       const files = examples.map(({ text }, at) => {
         writeFileSync(join(folder.path, `example${at}.ts`), `${text}\nexport {};\n`);
         return `example${at}.ts`;
       });
       writeFileSync(file, JSON.stringify({ compilerOptions, files: ['program.ts', 'hono.d.ts', ...files] }));
+      const own = join(folder.path, `tsconfig.${moduleResolution}.own.json`);
+      const strict = { ...compilerOptions, skipLibCheck: false };
+      writeFileSync(own, JSON.stringify({ compilerOptions: strict, files: ['program.ts'] }));
       const tsc = join(root, 'node_modules/.bin/tsc');
-      const { stdout } = await run(tsc, ['-p', file], { cwd: folder.path }).catch((error) => error);
-      expect(stdout).toBe('');
+      for (const project of [file, own]) {
+        const { stdout } = await run(tsc, ['-p', project], { cwd: folder.path }).catch((error) => error);
+        expect(stdout).toBe('');
+      }
     },
   );
 
@@ -114,6 +125,14 @@ describe('a program with the installed package', () => {
     });
     expect(stderr).toBe('');
     expect(JSON.parse(stdout)).toEqual({ statuses: [201, 201], status: 201, path: ['gatways'], handlers: 0 });
+  });
+
+  test('the tests of docs/library-testing.md pass with vitest', async () => {
+    const [example] = blocksIn('docs/library-testing.md').filter(({ language }) => language === 'ts');
+    writeFileSync(join(folder.path, 'example.test.ts'), example?.text ?? '');
+    const vitest = join(root, 'node_modules/vitest/vitest.mjs');
+    const { stdout } = await run(process.execPath, [vitest, 'run', 'example.test.ts'], { cwd: folder.path });
+    expect(stdout).toMatch(/Tests {2}2 passed \(2\)/);
   });
 
   test('its heap does not grow with the gateways that it starts and closes', async () => {

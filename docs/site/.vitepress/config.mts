@@ -43,7 +43,16 @@ export default defineConfig({
       { text: 'LLM', items: pages('llm', 'llm-providers', 'llm-translation', 'guardrails', 'budgets') },
       {
         text: 'Gateway',
-        items: pages('routing', 'traffic', 'listeners', 'sign-in', 'reload', 'workers', 'library'),
+        items: pages(
+          'routing',
+          'traffic',
+          'listeners',
+          'sign-in',
+          'reload',
+          'workers',
+          'library',
+          'library-testing',
+        ),
       },
       {
         text: 'Operation',

@@ -15,7 +15,7 @@ import { Recorder, unrecorded } from '../record/recorder.ts';
 import type { FetchClient } from '../transport/fetch/fetch-requests.ts';
 import type { RetiredComponents } from './component-cache.ts';
 import { FinishedRequests } from './finished-requests.ts';
-import { openPorts } from './open-ports.ts';
+import { type GatewaySockets, openPorts } from './open-ports.ts';
 import { type OpenRequestList, OpenRequests } from './open-requests.ts';
 import {
   type ActiveConfig,
@@ -30,6 +30,8 @@ import { type RequestEndedListener, RequestRecords } from './request-records.ts'
 import type { GatewayRuntime, Runtime } from './runtime.ts';
 import { isForwarded, type WorkerRole } from './worker-role.ts';
 
+export type { GatewaySockets };
+
 export interface GatewayOptions {
   readonly runtime: Runtime;
   readonly log: Log;
@@ -39,8 +41,8 @@ export interface GatewayOptions {
   readonly accessLogFormat?: LineFormat | undefined;
   /** If the gateway is one of several workers. */
   readonly worker?: WorkerRole | undefined;
-  /** Whether ports are opened. Otherwise, requests come from the program only (`handle`). Default: true. */
-  readonly hasSockets?: boolean;
+  /** Default: `configured`. */
+  readonly sockets?: GatewaySockets;
 }
 
 /** A compiled configuration whose ports are open, and which is not active yet. */
@@ -109,7 +111,7 @@ export class RunningGateway implements Gateway {
   });
   readonly #events: PortEvents;
   readonly #worker: WorkerRole | undefined;
-  readonly #hasSockets: boolean;
+  readonly #sockets: GatewaySockets;
   readonly #recorder: Recorder | undefined;
   #runtime: Runtime;
   #tracing: Tracing | undefined;
@@ -121,9 +123,9 @@ export class RunningGateway implements Gateway {
   isClosing = false;
 
   constructor(options: GatewayOptions) {
-    const { runtime, log, accessLog: sink, accessLogFormat, worker, hasSockets = true } = options;
+    const { runtime, log, accessLog: sink, accessLogFormat, worker, sockets = 'configured' } = options;
     this.#runtime = runtime;
-    this.#hasSockets = hasSockets;
+    this.#sockets = sockets;
     this.#worker = worker;
     this.#log = log;
     this.metrics = runtime.metrics;
@@ -329,7 +331,7 @@ export class RunningGateway implements Gateway {
       tracing,
       events: this.#events,
       worker: this.#worker,
-      hasSockets: this.#hasSockets,
+      sockets: this.#sockets,
       opened: (port) => this.#logBind('started bind', port),
     });
   }
@@ -361,7 +363,7 @@ export class RunningGateway implements Gateway {
 
   /** In a worker, the process that has opened the port logs it. Without sockets, none was opened. */
   #logBind(event: string, { listener, active }: Port): void {
-    if (this.#worker !== undefined || !this.#hasSockets) return;
+    if (this.#worker !== undefined || this.#sockets === 'none') return;
     const bind = `bind/${listener.port}`;
     this.#log.info('proxy::gateway', event, { bind, listener: active.gateway.plan.name });
   }
