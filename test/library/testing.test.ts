@@ -200,7 +200,34 @@ test('a test gateway opens free ports of the loopback only, whatever the configu
   for (const url of urls) {
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     expect((await fetch(url)).status).toBe(404);
+    await expect(fetch(url.replace('127.0.0.1', '127.0.0.2'))).rejects.toThrow('fetch failed');
   }
   await one.idle();
   expect(one.requests).toMatchObject([{ status: 404 }, { status: 404 }]);
+});
+
+test('idle waits for requests that are open, and clear forgets what was kept', async () => {
+  await using model = await stubModel();
+  await using gateway = await testGateway({
+    config: { logging: { level: 'debug' } },
+    llm: { models: [{ name: '*', ...model.as('openAI') }] },
+  });
+  model.answer('hang');
+  const body = JSON.stringify({ model: 'm', messages });
+  const controller = new AbortController();
+  const open = gateway.fetch('/v1/chat/completions', { method: 'POST', body, signal: controller.signal });
+  await expect.poll(() => model.calls.length).toBe(1);
+  let isIdle = false;
+  const idle = gateway.idle().then(() => {
+    isIdle = true;
+  });
+  await (await fetch(`${gateway.url}/v1/models`)).text();
+  expect(isIdle).toBe(false);
+  controller.abort();
+  await expect(open).rejects.toThrow('aborted');
+  await idle;
+  expect(gateway.requests).toMatchObject([{ status: 200 }, { model: 'm', status: 499, cut: 'client' }]);
+  expect(gateway.messages.length).toBeGreaterThan(0);
+  gateway.clear();
+  expect([gateway.requests, gateway.messages]).toEqual([[], []]);
 });
