@@ -89,8 +89,9 @@ describe('names of tools that a second server changes', () => {
     ['names that never have one', [one], { prefixMode: 'never' }],
   ])('add says nothing for %s', async (_what, targets, mcp) => {
     await using mine = await project(targets, mcp);
-    const { code, stdout } = await mine.add('weather', '--from', 'free.json');
+    const { code, stdout } = await mine.add('weather', '--from', 'free.json', '-f', './gateway.yaml');
     expect(code).toBe(0);
     expect(stdout).not.toContain('are named');
+    expect(stdout).toMatch(/ serve -f \.\/gateway\.yaml +a running gateway/);
   });
 });
