@@ -30,6 +30,7 @@ const BENCHMARKS = {
   ],
   record: ['record.mjs', 'storing and searching a million recorded requests (-- --postgres URL)'],
   shared: ['shared.mjs', 'what limits and sessions in Redis cost: the constants of docs/scale.md'],
+  library: ['library.mjs', 'a gateway in the process of a program: its port compared with `handle`'],
   reload: ['reload.mjs', 'reloads under load: no lost request, no leak'],
   memory: ['memory.mjs', 'the memory service over stdio, compared with server-memory'],
   'memory-store': [

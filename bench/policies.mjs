@@ -4,9 +4,9 @@
 // the result is the median of the differences within a round.
 import { parseArgs } from 'node:util';
 import { createLog } from '../src/core/log.ts';
-import { LogDirectives } from '../src/core/log-directives.ts';
 import { loadConfigText } from '../src/server/config/load.ts';
 import { handleRequest } from '../src/server/kernel/pipeline.ts';
+import { clientOf } from '../src/server/kernel/request/client-connection.ts';
 import { HeaderList } from '../src/server/kernel/request/header-list.ts';
 import { RequestContext } from '../src/server/kernel/request/request-context.ts';
 import { AccessLog } from '../src/server/observe/access-log.ts';
@@ -73,23 +73,28 @@ function serving(config) {
   const errors = diagnostics.filter(({ severity }) => severity === 'error');
   if (errors.length > 0) throw new Error(errors.map(({ message }) => message).join('\n'));
   const [gateway] = runtime.gateways;
+  const [listener] = gateway.listeners;
   const backend = {
     handle: async (ctx) => {
       ctx.endpoint = '127.0.0.1:9';
       return { status: 200, headers: new HeaderList(['content-type', 'application/json']), body: '{}' };
     },
   };
-  const routes = gateway.routes.map((route) => ({ ...route, backends: [{ weight: 1, backend }] }));
+  const backends = [{ weight: 1, backend, policies: [], name: 'bench' }];
+  const routes = listener.routes.map((route) => ({ ...route, backends }));
   const byName = new Map(routes.map((route) => [route.name, route]));
-  const router = (ctx) => byName.get(gateway.router(ctx)?.name);
+  const router = (ctx) => byName.get(listener.router(ctx)?.name);
+  const served = { ...gateway, listenerOf: () => ({ ...listener, routes, router }) };
   const lines = new AccessLog({
     sink: { write: () => undefined, dropped: 0, flush: () => Promise.resolve() },
     format: 'text',
-    directives: new LogDirectives('info'),
+    log: createLog({ write: () => undefined }, 'info', 'text'),
   });
   return async () => {
-    const ctx = new RequestContext(request, {}, 'default/default', new HeaderList(request.rawHeaders));
-    const reply = await handleRequest(ctx, { ...gateway, routes, router });
+    const headers = new HeaderList(request.rawHeaders);
+    const client = clientOf(request.socket);
+    const ctx = new RequestContext(request, {}, 'default/default', headers, undefined, client);
+    const reply = await handleRequest(ctx, served);
     lines.ended(ctx, reply.status, runtime.accessLog);
     if (reply.status !== 200) throw new Error(`rejected with ${reply.status}: ${ctx.errorDetail}`);
   };
