@@ -1,9 +1,11 @@
 // Bundles the program and the library into dist/cli: a file for each command, and one for what commands share (docs/decisions/0043).
+// The types of the library go to dist/types.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { rolldown } from 'rolldown';
 import { fileOfExport, lazyNodeModules } from './bundle/lazy-node-modules.mjs';
+import { writeLibraryTypes } from './bundle/library-types.mjs';
 import { thirdPartyNotices } from './bundle/third-party-notices.mjs';
 import { root } from './run.mjs';
 
@@ -141,6 +143,7 @@ writeFileSync(
   join(root, 'dist/THIRD-PARTY-NOTICES.txt'),
   thirdPartyNotices([...program, ...packages.flat()], root),
 );
+writeLibraryTypes(root);
 process.stderr.write(`ok  program  (${((performance.now() - started) / 1000).toFixed(1)} s)\n`);
 
 async function build(input, output) {

@@ -2,5 +2,4 @@ import { run } from './run.mjs';
 
 run('tsc', ['-p', 'tsconfig.json']);
 run(process.execPath, ['scripts/build-program.mjs']);
-run(process.execPath, ['scripts/build-types.mjs']);
 run(process.execPath, ['scripts/build-web.mjs']);

@@ -1,3 +1,4 @@
+import { parseJson } from '../core/foreign.ts';
 import type { RequestContext } from '../server/kernel/request/request-context.ts';
 import { usdOf } from '../server/record/money.ts';
 import { COLUMNS, recordOf } from '../server/record/request-record.ts';
@@ -24,7 +25,7 @@ const FORMS: Readonly<Record<(typeof COLUMNS)[number]['type'], (value: Stored) =
   duration: (microseconds) => Number(microseconds) / 1000,
   usd: (units) => Number(usdOf(String(units))),
   flag: (value) => value === 1,
-  json: (text) => JSON.parse(String(text)),
+  json: (text) => parseJson(String(text)),
 };
 
 const plainPolicy = ({ redactor }: Runtime): Parameters<typeof recordOf>[2] => ({

@@ -65,7 +65,7 @@ export function changedMembers(
 function linesOf(value: unknown): string {
   if (value === undefined) return '';
   if (typeof value === 'string') return value.replace(/([.!?]) +/g, '$1\n');
-  return JSON.stringify(JSON.parse(canonical(value)), undefined, 2);
+  return JSON.stringify(parseJson(canonical(value)), undefined, 2);
 }
 
 function difference(key: string, before: string | undefined, after: string | undefined): string {
