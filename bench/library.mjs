@@ -1,7 +1,7 @@
 // npm run bench library [-- --rounds 5] [--requests 20000]
-// CPU time of a request in a program that has the gateway in its process: received on its port, and handed to `handle`. What the
-// program does itself for `handle`, making requests and reading responses, is measured with a handler that answers at once, and
-// subtracted; clients of the port do it in another process. Measures the built package.
+// CPU time of a request in a program that has the gateway in its process: handed to `handle`; sent to its port by `fetch` in the same
+// process; and received on its port from another process. The first two include what the program does itself, making requests and
+// reading responses, which is measured with a handler that answers at once. Measures the built package.
 import { spawn } from 'node:child_process';
 import { createServer } from 'node:http';
 import { parseArgs } from 'node:util';
@@ -46,24 +46,27 @@ const { values, positionals } = parseArgs({
 const requests = Number(values.requests);
 const [role, ...args] = positionals;
 if (role === undefined) await main();
-else await { upstream, port, handle, nothing }[role](...args);
+else await { upstream, port, fetched, handle, nothing }[role](...args);
 
 async function main() {
   const origin = await started('upstream');
   const rows = [];
   for (const name of Object.keys(CASES)) {
-    const figures = { port: [], handle: [], nothing: [] };
+    const figures = { handle: [], fetched: [], nothing: [], port: [] };
     for (let round = 0; round < Number(values.rounds); round += 1)
       for (const way of Object.keys(figures)) figures[way].push(await measured(way, name, origin.line));
-    const own = median(figures.nothing);
-    const [port, handle] = [median(figures.port), median(figures.handle) - own];
-    rows.push([name, ...[port, handle, own].map((micros) => micros.toFixed(1)), (handle / port).toFixed(2)]);
+    const micros = Object.values(figures).map(median);
+    const [handle, fetched, own, port] = micros;
+    const ratios = [handle / fetched, (handle - own) / port];
+    rows.push([name, ...micros.map((each) => each.toFixed(1)), ...ratios.map((each) => each.toFixed(2))]);
   }
   origin.child.kill();
   process.stdout.write(
     `Node ${process.versions.node}, c=${CONNECTIONS}, median of ${values.rounds} interleaved rounds of ${requests} requests, CPU µs\n\n`,
   );
-  process.stdout.write(`${table(['', 'port', 'handle', "program's own part", 'handle / port'], rows)}\n`);
+  process.stdout.write(
+    `${table(['', 'handle', 'fetch', 'own part', 'port', 'handle / fetch', '(handle - own) / port'], rows)}\n`,
+  );
 }
 
 /** Starts this file in another role. Resolves to its first line. */
@@ -116,6 +119,15 @@ async function port(name, address) {
 async function handle(name, address) {
   const gateway = await gatewayFor(name, address, false);
   await print((amount) => drive(name, amount, (request) => gateway.handle(request)));
+}
+
+async function fetched(name, address) {
+  const gateway = await gatewayFor(name, address, true);
+  await print((amount) =>
+    drive(name, amount, (request) =>
+      fetch(new Request(request.url.replace('http://localhost', gateway.url), request)),
+    ),
+  );
 }
 
 async function nothing(name) {

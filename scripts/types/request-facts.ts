@@ -7,7 +7,7 @@ const TYPES: Readonly<Record<(typeof COLUMNS)[number]['type'], string>> = {
   time: 'Date',
   duration: 'number',
   usd: 'number',
-  flag: 'boolean',
+  flag: 'true',
   json: 'Readonly<Record<string, unknown>>',
 };
 

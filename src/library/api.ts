@@ -12,15 +12,17 @@ export interface GatewayOptions {
    * through `handle` and `fetch` only. Default: true.
    */
   readonly listen?: boolean | 'free';
+  /** Listeners that are there from the start, for messages before `createGateway` resolves. */
+  readonly on?: { readonly [Name in keyof GatewayEvents]?: (event: GatewayEvents[Name]) => void };
   /** Whether a change of the configuration file, or of a file that it names, takes effect at once. Default: false. */
   readonly watch?: boolean;
 }
 
 /** A running gateway. Several can run in one program: they share nothing. It adds no signal handler and prints nothing. */
 export interface Gateway extends AsyncDisposable {
-  /** Origin of its first gateway, such as `http://127.0.0.1:3000`; `http://localhost` if no ports are opened. */
+  /** Origin of its first gateway, such as `http://127.0.0.1:3000`; without ports `http://localhost`, for `fetch` only. */
   readonly url: string;
-  /** The same of each gateway, by its name in the configuration. */
+  /** The same of each gateway, by its name in the configuration. `mcp` and `llm` without `gateways` are two. */
   readonly urls: Readonly<Record<string, string>>;
   /** What is valid in the configuration, and probably not meant. */
   readonly warnings: readonly ConfigProblem[];
@@ -28,12 +30,13 @@ export interface Gateway extends AsyncDisposable {
    * Answers a request without a connection, in the way of one that was received on a port. Its URL decides the host and the
    * path. An error of a client or server is a response with its status.
    *
-   * @throws the reason of the signal of the request when it is aborted, `TypeError` if its body has been read, `Error` once
-   * the gateway is closed
+   * @throws the reason of the signal of the request when it is aborted, `TypeError` for anything but a request whose body is unread,
+   * `Error` once the gateway is closed
    */
   handle(request: Request, from?: RequestOrigin): Promise<Response>;
   /**
-   * `handle` in the form of `fetch`, for libraries that take one: paths are relative to `url`.
+   * `handle` in the form of `fetch`, for libraries that take one: paths are relative to `url`. The gateway is that of the origin
+   * in `urls`, and the first one for any other.
    *
    * @throws as `handle` does
    */
@@ -42,10 +45,11 @@ export interface Gateway extends AsyncDisposable {
    * Replaces the configuration by another one; without one, reads its file again, and the files that it names. Open
    * requests keep theirs. Settings of `config` other than `modelCatalog` keep their values.
    *
-   * @throws ConfigError if it is not valid, and the gateway keeps the one that it has
+   * @throws ConfigError if it is not valid, and the gateway keeps the one that it has; `TypeError` for an object if the gateway
+   * was created from a file
    */
   reload(config?: GatewayConfig): Promise<void>;
-  /** Calls `listener` with every event of this name. Returns a function that removes it. */
+  /** Calls `listener` with every event of this name. Returns a function that removes it. An error of it is logged. */
   on<Name extends keyof GatewayEvents>(
     name: Name,
     listener: (event: GatewayEvents[Name]) => void,
@@ -67,7 +71,7 @@ export interface GatewayEvents {
 
 /** Where a request that a program hands over has come from. */
 export interface RequestOrigin {
-  /** IP address of the client, for rules, limits and logs. Without one, none is known, and rules on addresses do not match. */
+  /** IP address of the client, for rules, limits and logs. Without one, it is empty, and rules that need one deny. */
   readonly address?: string;
   /** Its port. */
   readonly port?: number;

@@ -9,6 +9,8 @@ import { startProgram } from './start-program.ts';
  * @param config A configuration, or the path or `file:` URL of a file with one (YAML).
  * @throws ConfigError if the configuration is not valid or a port cannot be opened, `Error` if its file cannot be read
  */
+export function createGateway(config: GatewayConfig, options?: GatewayOptions): Promise<Gateway>;
+export function createGateway(file: string | URL, options?: GatewayOptions): Promise<Gateway>;
 export async function createGateway(
   config: GatewayConfig | string | URL,
   options: GatewayOptions = {},

@@ -10,7 +10,8 @@ export function factsOf(ctx: RequestContext, status: number, runtime: Runtime): 
   const record = recordOf(ctx, status, runtime.record ?? plainPolicy(runtime));
   const facts = COLUMNS.flatMap(({ name, type, shown }) => {
     const value = record[name];
-    return value === null || value === undefined ? [] : [[shown, FORMS[type](value)]];
+    const isAbsent = value === null || value === undefined || (type === 'flag' && value === 0);
+    return isAbsent ? [] : [[shown, FORMS[type](value)]];
   });
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type is generated from these columns.
   return Object.fromEntries(facts) as RequestFacts;
@@ -24,7 +25,7 @@ const FORMS: Readonly<Record<(typeof COLUMNS)[number]['type'], (value: Stored) =
   time: (value) => new Date(value),
   duration: (microseconds) => Number(microseconds) / 1000,
   usd: (units) => Number(usdOf(String(units))),
-  flag: (value) => value === 1,
+  flag: () => true,
   json: (text) => parseJson(String(text)),
 };
 

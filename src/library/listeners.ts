@@ -1,6 +1,7 @@
+import { detailOf } from '../core/errors.ts';
 import type { Log, LogWriter } from '../core/log.ts';
 import type { RunningGateway } from '../server/runtime/gateway.ts';
-import type { GatewayEvents } from './api.ts';
+import type { GatewayEvents, GatewayOptions } from './api.ts';
 import { factsOf } from './facts.ts';
 
 type ListenersOf<Name extends keyof GatewayEvents> = Set<(event: GatewayEvents[Name]) => void>;
@@ -16,6 +17,13 @@ export class Listeners {
   /** Where an error of a listener is told. */
   log: Log | undefined;
 
+  /** With listeners that are there from the start. */
+  constructor(first: GatewayOptions['on'] = {}) {
+    const { request, log } = first;
+    if (request !== undefined) this.on('request', request);
+    if (log !== undefined) this.on('log', log);
+  }
+
   listenTo(running: RunningGateway): void {
     this.#running = running;
     this.#update();
@@ -25,6 +33,9 @@ export class Listeners {
     name: Name,
     listener: (event: GatewayEvents[Name]) => void,
   ): () => void {
+    if (!Object.hasOwn(this.#of, name))
+      throw new TypeError(`unknown event \`${name}\`: expected ${Object.keys(this.#of).join(' or ')}`);
+    if (typeof listener !== 'function') throw new TypeError(`the listener of \`${name}\` is no function`);
     const all: ListenersOf<Name> = this.#of[name];
     all.add(listener);
     this.#update();
@@ -53,11 +64,18 @@ export class Listeners {
   #tell<Event>(listeners: ReadonlySet<(event: Event) => void>, event: Event): void {
     for (const listener of listeners) {
       try {
-        listener(event);
+        // It may be asynchronous, although its type says nothing of a promise.
+        const done: unknown = listener(event);
+        if (done instanceof Promise) done.catch((error: unknown) => this.#failed(listeners, error));
       } catch (error) {
-        // One that listens to the log would be told of its own error, and throw again.
-        if (listeners !== this.#of.log) this.log?.internalError('agctl', error);
+        this.#failed(listeners, error);
       }
     }
+  }
+
+  #failed(listeners: object, error: unknown): void {
+    // One that listens to the log would be told of its own error, and fail again.
+    if (listeners === this.#of.log) return;
+    this.log?.error('agctl', 'a listener of the program has failed', { problem: detailOf(error) });
   }
 }

@@ -1,9 +1,11 @@
+import { isIP } from 'node:net';
 import { transportOf } from '../server/config/plan/protocols.ts';
+import { canonicalAddress } from '../server/kernel/request/client-connection.ts';
 import type { GatewayRuntime } from '../server/runtime/runtime.ts';
 import type { ConfigProblem, Gateway, GatewayEvents, RequestOrigin } from './api.ts';
 import type { GatewayConfig } from './config-types.ts';
 import { configError, problemsOf } from './problems.ts';
-import type { Program } from './start-program.ts';
+import { type Program, textOf } from './start-program.ts';
 
 /** Where requests without a connection seem to be sent. */
 const WITHOUT_PORTS = 'http://localhost';
@@ -26,10 +28,10 @@ export class OwnGateway implements Gateway {
   get urls(): Readonly<Record<string, string>> {
     const { running, sockets } = this.#program;
     return Object.fromEntries(
-      running.listeners.map(({ gateway, port }) => [
+      running.listeners.map(({ gateway, port }, index) => [
         gateway.plan.name,
         sockets === 'none'
-          ? WITHOUT_PORTS
+          ? WITHOUT_PORTS + (index === 0 ? '' : `:${index}`)
           : originOf(gateway, port, sockets === 'free' ? LOOPBACK : gateway.plan.address),
       ]),
     );
@@ -40,47 +42,78 @@ export class OwnGateway implements Gateway {
     return problemsOf(live.served.runtime.redactor().value(live.served.diagnostics), isFile);
   }
 
-  async handle(request: Request, { address = '', port = 0, gateway }: RequestOrigin = {}): Promise<Response> {
+  // Properties, so that they can be passed on without their object.
+
+  readonly handle = async (request: Request, from: RequestOrigin = {}): Promise<Response> => {
     const { running } = this.#program;
-    const name = gateway ?? running.listeners[0]?.gateway.plan.name ?? '';
-    return running.handle(request, { address, port }, name);
-  }
+    checkRequest(request);
+    const client = { address: addressIn(from), port: from.port ?? 0 };
+    const names = Object.keys(this.urls);
+    const { gateway = names[0] ?? '' } = from;
+    if (!names.includes(gateway))
+      throw new TypeError(
+        `the configuration has no gateway \`${gateway}\`: its gateways are ${names.join(', ')}`,
+      );
+    return running.handle(request, client, gateway);
+  };
 
-  // A property, so that it can be passed on without its object.
-  readonly fetch = (input: string | URL | Request, init?: RequestInit): Promise<Response> =>
-    this.handle(new Request(typeof input === 'string' ? new URL(input, this.url) : input, init));
+  readonly fetch = async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
+    const request = new Request(typeof input === 'string' ? new URL(input, this.url) : input, init);
+    const { origin } = new URL(request.url);
+    const gateway = Object.entries(this.urls).find(([, url]) => url === origin)?.[0];
+    return this.handle(request, gateway === undefined ? {} : { gateway });
+  };
 
-  async reload(config?: GatewayConfig): Promise<void> {
+  readonly reload = async (config?: GatewayConfig): Promise<void> => {
     const { live, source, isFile } = this.#program;
     if (config !== undefined && isFile)
       throw new TypeError(
         'the gateway was created from a file: change the file, and call reload() without arguments',
       );
     const before = source.text;
-    if (config !== undefined) source.text = JSON.stringify(config);
+    if (config !== undefined) source.text = textOf(config);
     if (await live.reload()) return;
     source.text = before;
     const { failure } = live.state;
     if (failure === undefined) throw new Error('the gateway is closed');
     throw configError(failure.diagnostics, live.served.source, live.env, isFile);
-  }
+  };
 
-  on<Name extends keyof GatewayEvents>(
+  readonly on = <Name extends keyof GatewayEvents>(
     name: Name,
     listener: (event: GatewayEvents[Name]) => void,
-  ): () => void {
-    return this.#program.listeners.on(name, listener);
-  }
+  ): (() => void) => this.#program.listeners.on(name, listener);
 
-  close(): Promise<void> {
+  readonly close = (): Promise<void> => {
     const { running, live } = this.#program;
     this.#closed ??= Promise.all([running.close(), live.close()]).then(() => undefined);
     return this.#closed;
-  }
+  };
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
+}
+
+/** A program in JavaScript may hand over anything, such as a request of Express. @throws TypeError */
+function checkRequest(request: Request): void {
+  const { url, headers, signal, bodyUsed, body }: Partial<Request> = Object(request);
+  if (typeof url !== 'string' || headers === undefined || signal === undefined)
+    throw new TypeError('expected a Request of the Fetch API, such as `new Request(url, init)`');
+  if (bodyUsed === true || body?.locked === true)
+    throw new TypeError(
+      'the body of the request was read before: hand over the request first, or `request.clone()`',
+    );
+}
+
+/** The address of a client as ports see it; servers on both families have IPv4 clients as `::ffff:192.0.2.1`. @throws TypeError */
+function addressIn({ address = '' }: RequestOrigin): string {
+  const canonical = canonicalAddress(address);
+  if (canonical !== '' && isIP(canonical) === 0)
+    throw new TypeError(
+      `\`address\`: expected an IP address without a port, found ${JSON.stringify(address)}`,
+    );
+  return canonical;
 }
 
 /** An address that is all addresses of the machine is reached on loopback. */

@@ -12,7 +12,7 @@ export const problemsOf = (diagnostics: readonly Diagnostic[], isFile: boolean):
     severity,
     code,
     message,
-    ...(help !== undefined && { help }),
+    ...(help !== undefined && { help: helpOf(help) }),
     path,
     ...(isFile && { line: start.line, column: start.column }),
   }));
@@ -26,15 +26,24 @@ export function configError(
 ): ConfigError {
   const shown = redactorOf(source, env).value(diagnostics);
   const errors = shown.filter(({ severity }) => severity === 'error');
-  const lines = errors.map((each) => (isFile ? renderConcise([each]) : lineOf(each)));
+  const lines = errors.map((each) => (isFile ? renderConcise([each]) : placeOf(each)) + adviceOf(each));
   return new ConfigError(
     `the configuration is not valid:\n${lines.map((line) => `  ${line}`).join('\n')}`,
     problemsOf(shown, isFile),
   );
 }
 
-const lineOf = ({ path, code, message, help }: Diagnostic): string =>
-  `${path.length === 0 ? '' : `${pathText(path)}: `}${message} (${code})${help === undefined ? '' : `; ${help}`}`;
+const placeOf = ({ path, code, message }: Diagnostic): string =>
+  `${path.length === 0 ? '' : `${pathText(path)}: `}${message} (${code})`;
+
+const adviceOf = ({ help }: Diagnostic): string => (help === undefined ? '' : `; ${helpOf(help)}`);
+
+/** Only commands read variables from a file beside the configuration. */
+const helpOf = (help: string): string =>
+  help.replace(
+    /\benvironment or (?:in `[^`]*` beside this file|with --env-from)/,
+    'environment or the option `env`',
+  );
 
 export const withoutErrors = (diagnostics: readonly Diagnostic[]): readonly Diagnostic[] =>
   diagnostics.filter(({ severity }) => severity !== 'error');

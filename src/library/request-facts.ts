@@ -45,7 +45,7 @@ export interface RequestFacts {
   /** Shortened session id. */
   readonly session?: string;
   /** Whether the client requested a stream. */
-  readonly streamed?: boolean;
+  readonly streamed?: true;
   /** Name of the provider. */
   readonly provider?: string;
   /** Model requested by the client. */
@@ -67,7 +67,7 @@ export interface RequestFacts {
   /** Milliseconds from the request to the first token. */
   readonly firstTokenMs?: number;
   /** Whether the answer was given before (`cache` of the model). */
-  readonly cacheHit?: boolean;
+  readonly cacheHit?: true;
   /** Cost in USD. */
   readonly costUsd?: number;
 }

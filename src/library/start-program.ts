@@ -1,8 +1,11 @@
+import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { messageOf } from '../core/errors.ts';
+import { isRecord } from '../core/foreign.ts';
 import { type LineSink, logTo } from '../core/log.ts';
 import type { Environment } from '../core/yaml/env.ts';
-import { loadConfigText, readConfigFile } from '../server/config/load.ts';
+import { loadConfigText } from '../server/config/load.ts';
 import { workerCount } from '../server/config/workers.ts';
 import { DatabaseError } from '../server/database/driver.ts';
 import { findProblems } from '../server/runtime/find-problems.ts';
@@ -37,14 +40,14 @@ export async function startProgram(
   given: GatewayConfig | string | URL,
   options: GatewayOptions,
 ): Promise<Program> {
+  checkOptions(options);
   const path = pathOf(given);
-  const text = path === undefined ? JSON.stringify(given) : readConfigFile(path);
+  const text = path === undefined ? textOf(given) : readFileSync(path, 'utf8');
   const {
     folder = path === undefined ? process.cwd() : dirname(path),
     listen = true,
     watch = false,
   } = options;
-
   // biome-ignore lint/style/noProcessEnv: the variables of the program, unless it gives others.
   const env: Environment = options.env ?? process.env;
   const file = path ?? UNNAMED;
@@ -53,7 +56,7 @@ export async function startProgram(
   const { config, source } = loaded;
   if (config === undefined)
     throw configError(await findProblems(loaded, { folder, env }), source, env, isFile);
-  const listeners = new Listeners();
+  const listeners = new Listeners(options.on);
   // Requests are told as `request` events.
   const log = logTo(
     (...message) => listeners.logged(...message),
@@ -94,10 +97,33 @@ export async function startProgram(
   return { running, live, listeners, sockets, source: next, isFile };
 }
 
-/** The absolute path of the file of a configuration. */
-function pathOf(config: GatewayConfig | string | URL): string | undefined {
+/** The absolute path of the file of a configuration. @throws TypeError */
+function pathOf(config: unknown): string | undefined {
   if (config instanceof URL) return fileURLToPath(config);
-  return typeof config === 'string' ? resolve(config) : undefined;
+  if (typeof config === 'string') return resolve(config);
+  if (isRecord(config)) return undefined;
+  throw new TypeError('expected a configuration: an object, or the path or `file:` URL of a file');
+}
+
+/** A configuration object as the text of a file. @throws TypeError */
+export function textOf(config: unknown): string {
+  try {
+    return JSON.stringify(config);
+  } catch (error) {
+    throw new TypeError(`the configuration cannot be written as JSON: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+const OPTIONS = ['env', 'folder', 'listen', 'on', 'watch'];
+
+/** A program in JavaScript may misspell what would close its ports. @throws TypeError */
+function checkOptions(options: GatewayOptions): void {
+  const unknown = Object.keys(options).find((name) => !OPTIONS.includes(name));
+  if (unknown !== undefined)
+    throw new TypeError(`unknown option \`${unknown}\`: expected ${OPTIONS.join(', ')}`);
+  const { listen } = options;
+  if (listen !== undefined && typeof listen !== 'boolean' && listen !== 'free')
+    throw new TypeError(`\`listen\`: expected true, false or 'free', found ${JSON.stringify(listen)}`);
 }
 
 /** Lines of the access log are not written: its fields are those of events. */

@@ -94,6 +94,17 @@ describe('createGateway', () => {
       problems: [{ severity: 'warning' }, { path: ['llm', 'models', 0, 'provider'], line: 4, column: 17 }],
     });
     expect(JSON.stringify(error) + String(error)).not.toContain('canary-4711');
+    expect(String(error)).toContain(
+      'unknown provider `opnAI`; a provider with a similar name exists: `openAI`',
+    );
+  });
+
+  test('a variable that is not set can be given in the option `env`, says the error', async () => {
+    const { gateways } = answering(200, '$PORT_OF_NOBODY');
+    const error = await thrown(createGateway({ gateways }, { env: {} }));
+    expect(String(error)).toMatch(
+      /`PORT_OF_NOBODY` is not defined .*; define it in the environment or the option `env`, or/,
+    );
   });
 
   test('a port that is in use is a ConfigError, and nothing stays open', async () => {
@@ -121,6 +132,49 @@ describe('createGateway', () => {
       },
     ]);
   });
+});
+
+describe('mistakes in JavaScript', () => {
+  test.each<[string, () => Promise<unknown>, string]>([
+    [
+      'no configuration',
+      () => createGateway(undefined as never),
+      'expected a configuration: an object, or the path',
+    ],
+    ['null', () => createGateway(null as never), 'expected a configuration: an object, or the path'],
+    ['a cycle', () => createGateway(cyclic() as never), 'the configuration cannot be written as JSON'],
+    [
+      'an unknown option',
+      () => createGateway(answering(200), { lisen: false } as never),
+      'unknown option `lisen`',
+    ],
+    [
+      'another value of listen',
+      () => createGateway(answering(200), { listen: 'none' } as never),
+      "true, false or 'free'",
+    ],
+    ['a file that is missing', () => createGateway('missing.yaml'), 'ENOENT'],
+  ])('createGateway says what %s is', async (_, create, message) => {
+    await expect(create()).rejects.toThrow(message);
+  });
+
+  test('on says which events there are, and methods work without their object', async () => {
+    await using gateway = await createGateway(answering(201), { listen: false });
+    const { on, handle, reload, close } = gateway;
+    expect(() => on('requests' as never, () => undefined)).toThrow(
+      'unknown event `requests`: expected request or log',
+    );
+    expect(() => on('request', undefined as never)).toThrow('the listener of `request` is no function');
+    await reload(answering(202));
+    expect((await handle(new Request('http://localhost/'))).status).toBe(202);
+    await close();
+  });
+
+  function cyclic(): object {
+    const config: { self?: object } = {};
+    config.self = config;
+    return config;
+  }
 });
 
 describe('gateway.reload', () => {
@@ -177,6 +231,13 @@ describe('gateway.close', () => {
     expect(await (await open).text()).toBe('late');
     await closed;
     await gateway.close();
+  });
+
+  test('waits for requests that were handed over in the same turn', async () => {
+    const gateway = await createGateway(answering(201), { listen: false });
+    const open = Array.from({ length: 50 }, () => gateway.fetch('/'));
+    await gateway.close();
+    expect(new Set((await Promise.all(open)).map(({ status }) => status))).toEqual(new Set([201]));
   });
 
   test('answers 503 to a request that is open at the deadline', async () => {
@@ -262,6 +323,36 @@ describe('events of a gateway', () => {
     await until(() => ofTarget() !== undefined);
     expect(ofTarget()?.time).toBeInstanceOf(Date);
     expect(new Set(told.map(({ level }) => level)).has('debug')).toBe(false);
+  });
+
+  test('an asynchronous listener that fails is logged, as any other, and the program goes on', async () => {
+    await using gateway = await createGateway(answering(201), { listen: false });
+    const log: LogMessage[] = [];
+    gateway.on('log', (message) => log.push(message));
+    gateway.on('request', async ({ path }) => {
+      throw new Error(`database down at ${path}`);
+    });
+    await gateway.fetch('/a');
+    await until(() => log.length > 0);
+    expect(log).toMatchObject([
+      {
+        level: 'error',
+        message: 'a listener of the program has failed',
+        fields: { problem: 'database down at /a' },
+      },
+    ]);
+  });
+
+  test('listeners of the option `on` are told from the start, as of settings without effect', async () => {
+    const log: LogMessage[] = [];
+    const config = { ...answering(201), config: { workers: 2 } };
+    await using _ = await createGateway(config, {
+      listen: false,
+      on: { log: (message) => log.push(message) },
+    });
+    expect(log.map(({ message }) => message)).toContain(
+      'config.workers has no effect: requests are handled in the process of the program',
+    );
   });
 
   test('a listener that throws neither fails the request nor keeps others from being told', async () => {

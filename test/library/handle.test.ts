@@ -111,7 +111,10 @@ describe('gateway.handle beside its port', () => {
   test('gateway.handle rejects a request whose body was read, and the gateway goes on', async () => {
     const request = new Request(`${gateway.url}/a`, { method: 'POST', body: 'x' });
     await request.text();
-    await expect(gateway.handle(request)).rejects.toThrow(TypeError);
+    await expect(gateway.handle(request)).rejects.toThrow('the body of the request was read before');
+    // @ts-expect-error -- a mistake that only TypeScript finds
+    await expect(gateway.handle('/a')).rejects.toThrow('expected a Request of the Fetch API');
+    await expect(gateway.fetch('http://:bad')).rejects.toThrow('Invalid URL');
     expect((await gateway.fetch('/a')).status).toBe(200);
   });
 
@@ -281,6 +284,10 @@ describe('who a request of gateway.handle is from', () => {
     const request = (): Request => new Request('http://localhost/');
     expect((await gateway.handle(request(), { address: '203.0.113.7', port: 4711 })).status).toBe(200);
     expect((await gateway.handle(request(), { address: '203.0.113.8' })).status).toBe(403);
+    // A server of Node.js that listens on both families says it in this way.
+    expect((await gateway.handle(request(), { address: '::ffff:203.0.113.7' })).status).toBe(200);
+    for (const address of ['203.0.113.7:80', 'localhost', '[::1]'])
+      await expect(gateway.handle(request(), { address })).rejects.toThrow('expected an IP address');
     expect((await gateway.handle(request())).status).toBe(403);
   });
 
@@ -313,6 +320,11 @@ describe('who a request of gateway.handle is from', () => {
       (await gateway.handle(new Request('http://localhost/'), name === undefined ? {} : { gateway: name }))
         .status;
     expect([await statusOf(), await statusOf('one'), await statusOf('two')]).toEqual([201, 201, 202]);
-    await expect(statusOf('three')).rejects.toThrow('the configuration has no gateway three');
+    const byUrl = async (url = '/'): Promise<number> => (await gateway.fetch(url)).status;
+    const { one = '', two = '' } = gateway.urls;
+    expect([await byUrl(), await byUrl(`${one}/`), await byUrl(`${two}/`)]).toEqual([201, 201, 202]);
+    await expect(statusOf('three')).rejects.toThrow(
+      'the configuration has no gateway `three`: its gateways are one, two',
+    );
   });
 });

@@ -69,6 +69,12 @@ describe('a program with the installed package', () => {
         interface Context { req: { raw: Request } }
         export class Hono { all(path: string, handler: (c: Context) => Promise<Response>): void }
       }
+      declare module '@hono/node-server' {
+        type Incoming = import('node:http').IncomingMessage;
+        export function getRequestListener(
+          answer: (request: Request, from: { incoming: Incoming }) => Promise<Response>,
+        ): import('node:http').RequestListener;
+      }
       declare module '@hono/node-server/conninfo' {
         export function getConnInfo(c: import('hono').Context): { remote: { address?: string } };
       }`,

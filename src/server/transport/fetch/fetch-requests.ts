@@ -48,8 +48,11 @@ export class FetchRequests {
       local: { localPort: this.#port },
       scheme: url.protocol === 'https:' ? 'https' : 'http',
     });
-    const isAllowed =
-      this.#admission.admits(client) && ((await this.#admission.authorizes(client, request.signal)) ?? true);
+    if (this.#isClosed) throw closing();
+    const isAdmitted = this.#admission.admits(client);
+    // Without a wait, if nobody is asked: `close` waits for a request that was handed over before.
+    const asked = isAdmitted ? this.#admission.authorizes(client, request.signal) : undefined;
+    const isAllowed = asked === undefined ? isAdmitted : await asked;
     request.signal.throwIfAborted();
     // A connection would be closed without a response.
     if (!isAllowed) return new Response('the client is not allowed to connect', { status: 403 });
