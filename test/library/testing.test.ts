@@ -6,20 +6,16 @@ import { StreamableHTTPClientTransport as Transport1 } from '@modelcontextprotoc
 import { generateText, streamText } from 'ai';
 import OpenAI, { APIError } from 'openai';
 import { describe, expect, test } from 'vitest';
-import {
-  assertThat,
-  type GatewayMatchers,
-  matchers,
-  stubMcpServer,
-  stubModel,
-  testGateway,
-} from '../../src/library/testing/index.ts';
+import { stubMcpServer, stubModel, testGateway } from '../../src/library/testing/index.ts';
 
-declare module 'vitest' {
-  interface Matchers<R extends void | Promise<void>, T> extends GatewayMatchers<Promise<void>> {}
-}
-expect.extend(matchers);
 Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false });
+
+const post = (url: string, body: object) =>
+  fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
 
 const messages = [{ role: 'user' as const, content: 'Hi' }];
 
@@ -89,9 +85,98 @@ describe('stubModel', () => {
     ).rejects.toThrow();
     expect((await chat()).choices[0]?.message.content).toBe('Hello.');
   });
+
+  test('a stub model breaks off in the middle of an answer, in the format of each client, of streams too', async () => {
+    await using model = await stubModel();
+    const plain = { model: 'm', messages, max_tokens: 9 };
+    const contents = [{ role: 'user', parts: [{ text: 'Hi' }] }];
+    for (const [path, body, type] of [
+      ['/v1/chat/completions', plain, 'application/json'],
+      ['/v1/messages', plain, 'application/json'],
+      ['/v1/responses', { model: 'm', input: 'Hi' }, 'application/json'],
+      ['/v1beta/models/m:generateContent', { contents }, 'application/json'],
+      ['/v1/chat/completions', { ...plain, stream: true }, 'text/event-stream'],
+      ['/v1/messages', { ...plain, stream: true }, 'text/event-stream'],
+      ['/v1/responses', { model: 'm', input: 'Hi', stream: true }, 'text/event-stream'],
+      ['/v1beta/models/m:streamGenerateContent?alt=sse', { contents }, 'text/event-stream'],
+    ] as const) {
+      model.answer('break');
+      const response = await post(`${model.url}${path}`, body);
+      expect(response.headers.get('content-type')).toContain(type);
+      const received: string[] = [];
+      const reading = async (): Promise<void> => {
+        for await (const part of response.body ?? []) received.push(Buffer.from(part).toString());
+      };
+      await expect(reading()).rejects.toThrow();
+      expect(received.join('')).toMatch(type === 'application/json' ? /^\{"/ : /"This/);
+    }
+    for (const provider of ['openAI', 'anthropic', 'gemini'] as const) {
+      await using gateway = await testGateway({ llm: { models: [{ name: '*', ...model.as(provider) }] } });
+      model.answer('break');
+      const outcome = await post(`${gateway.url}/v1/chat/completions`, plain)
+        .then(async (response) => ({ status: response.status, text: await response.text() }))
+        .catch(() => 'broken');
+      if (outcome !== 'broken') expect(outcome).toMatchObject({ status: 502 });
+    }
+  });
+
+  test('a stub model refuses answers that are none', async () => {
+    await using model = await stubModel();
+    for (const [answer, says] of [
+      [{ staus: 429 }, 'Unrecognized key: "staus"'],
+      [{ status: 429, text: 'x' }, 'Unrecognized key: "text"'],
+      [{ status: 200 }, '>=400'],
+      [{ status: 600 }, '<=599'],
+      [{ toolCalls: [{ name: 'add', args: {} }] }, 'Unrecognized key: "args"'],
+      [{ usage: { inputTokens: 1 } }, 'usage.input'],
+      [undefined, 'received undefined'],
+      [['Hello.'], 'received array'],
+    ] as const) {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- tests in JavaScript have no types.
+      const wrong = answer as unknown as string;
+      expect(() => model.answer('right', wrong)).toThrow(TypeError);
+      expect(() => model.answer(wrong)).toThrow(says);
+      if (answer !== undefined) await expect(stubModel(wrong)).rejects.toThrow(says);
+    }
+    const answer = await post(`${model.url}/v1/chat/completions`, { model: 'm', messages });
+    expect(await answer.text()).toContain('Hello.');
+  });
+
+  test('a stub model answers chats only, and says so in the format of the API', async () => {
+    await using model = await stubModel();
+    for (const path of ['/v1/embeddings', '/v1/images/generations', '/v1/completions']) {
+      const response = await post(`${model.url}${path}`, { model: 'm', input: 'Hi', prompt: 'Hi' });
+      expect(response.status).toBe(404);
+      expect(await response.json()).toMatchObject({
+        error: { type: 'invalid_request_error', message: expect.stringContaining(`not ${path}`) },
+      });
+    }
+    const content = { parts: [{ text: 'Hi' }] };
+    const gemini = await post(`${model.url}/v1beta/models/m:embedContent`, { content });
+    expect(await gemini.json()).toMatchObject({ error: { code: 404, status: 'NOT_FOUND' } });
+    expect(model.calls).toEqual([]);
+  });
+
+  test('a stub model reads requests as large as a gateway forwards', async () => {
+    await using model = await stubModel();
+    await using gateway = await testGateway({ llm: { models: [{ name: '*', ...model.as('anthropic') }] } });
+    const content = 'x'.repeat(30_000_000);
+    const response = await post(`${gateway.url}/v1/chat/completions`, {
+      model: 'm',
+      messages: [{ role: 'user', content }],
+    });
+    expect(await response.text()).toContain('Hello.');
+    expect(JSON.stringify(model.calls[0]?.messages).length).toBeGreaterThan(content.length);
+  });
 });
 
-describe('stubMcpServer and the matchers', () => {
+async function connected(url: string): Promise<Client1> {
+  const client = new Client1({ name: 'test', version: '1' });
+  await client.connect(new Transport1(new URL('/mcp', url)));
+  return client;
+}
+
+describe('stubMcpServer', () => {
   const calculator = () =>
     stubMcpServer({
       add: {
@@ -108,12 +193,6 @@ describe('stubMcpServer and the matchers', () => {
         throw new Error('out of order');
       },
     });
-
-  async function connected(url: string): Promise<Client1> {
-    const client = new Client1({ name: 'test', version: '1' });
-    await client.connect(new Transport1(new URL('/mcp', url)));
-    return client;
-  }
 
   test('a stub server lists and runs its tools, and remembers the calls', async () => {
     await using tools = await calculator();
@@ -140,55 +219,15 @@ describe('stubMcpServer and the matchers', () => {
     ]);
     await client.close();
   });
+});
 
-  test('matchers tell which tool was called, and what has denied a request', async () => {
-    await using tools = await calculator();
-    await using gateway = await testGateway({
-      gateways: { default: { port: 3000 } },
-      mcp: {
-        targets: [tools.target('calc')],
-        policies: { mcpAuthorization: { rules: [{ deny: 'mcp.tool.name == "fail"' }] } },
-      },
-    });
-    const client = await connected(gateway.url);
-    await expect(gateway).not.toHaveCalledTool('add');
-    await client.callTool({ name: 'add', arguments: { a: 1, b: 2 } });
-    await expect(gateway).toHaveCalledTool('add');
-    await assertThat(gateway).toHaveCalledTool('add', 'calc');
-    await expect(assertThat(gateway).toHaveCalledTool('add', 'other')).rejects.toThrow(
-      /^expected a call of the tool other \/ add\n {2}initialize \/mcp 200/,
-    );
-    await client.callTool({ name: 'fail' }).catch(() => undefined);
-    await expect(gateway).not.toHaveCalledTool('fail');
-    gateway.clear();
-    expect(gateway.requests).toEqual([]);
-    await client.close();
-  });
-
-  test('matchers tell what calls cost, and which policy of requests has denied one', async () => {
-    await using model = await stubModel({ text: 'Hello.', usage: { input: 1_000, output: 100 } });
-    await using gateway = await testGateway({
-      llm: {
-        models: [{ name: '*', ...model.as('openAI') }],
-        policies: { apiKey: { mode: 'strict', keys: [{ key: 'key-of-the-test' }] } },
-      },
-      config: {
-        modelCatalog: [
-          { inline: { providers: { openai: { models: { m: { rates: { input: '1', output: '10' } } } } } } },
-        ],
-      },
-    });
-    const chat = (apiKey: string) =>
-      new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey, maxRetries: 0 }).chat.completions.create({
-        model: 'm',
-        messages,
-      });
-    await chat('key-of-the-test');
-    await expect(gateway).toHaveCost(0.002);
-    await expect(gateway).not.toHaveCost(0.003);
-    await expect(chat('wrong')).rejects.toThrow();
-    await expect(gateway).toBeDeniedBy('apiKey');
-  });
+test('a stub server reads calls as large as a gateway forwards', async () => {
+  await using server = await stubMcpServer({ length: ({ text }) => String(text).length });
+  await using gateway = await testGateway({ mcp: { targets: [server.target('texts')] } });
+  const client = await connected(gateway.url);
+  const result = await client.callTool({ name: 'length', arguments: { text: 'x'.repeat(2_000_000) } });
+  expect(result).toMatchObject({ content: [{ text: '2000000' }] });
+  await client.close();
 });
 
 test('a test gateway opens free ports of the loopback only, whatever the configuration says', async () => {

@@ -22,21 +22,21 @@ export function chatCompletion(model: string, reply: StubReply): object {
   };
 }
 
-/** The same as server-sent events: the text word by word. Without its end, if the answer breaks off. */
-export function chatChunks(model: string, reply: StubReply, breaks: boolean): string[] {
+/** The same as server-sent events: the text word by word. */
+export function chatChunks(model: string, reply: StubReply): string[] {
   const head = { ...headOf(model), object: 'chat.completion.chunk' };
   const event = (delta: object, finish: string | null = null): string =>
     `data: ${JSON.stringify({ ...head, choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`;
   const words = (reply.text ?? '').match(/\s*\S+/g) ?? [];
   const { tool_calls: calls = [] } = toolCallsOf(reply);
-  const chunks = [
+  return [
     event({ role: 'assistant', content: '' }),
     ...words.map((content) => event({ content })),
     ...calls.map((call, index) => event({ tool_calls: [{ index, ...call }] })),
+    event({}, reasonOf(reply)),
+    `data: ${JSON.stringify({ ...head, choices: [], usage: usageOf(reply) })}\n\n`,
+    'data: [DONE]\n\n',
   ];
-  if (breaks) return chunks;
-  const usage = `data: ${JSON.stringify({ ...head, choices: [], usage: usageOf(reply) })}\n\n`;
-  return [...chunks, event({}, reasonOf(reply)), usage, 'data: [DONE]\n\n'];
 }
 
 const headOf = (model: string): object => ({

@@ -1,10 +1,11 @@
 /** What tests of agents, MCP servers and configurations need. */
 export type { StubReply } from './chat-answers.ts';
-export type { DenyingPolicy, GatewayMatchers, MatcherResult } from './matchers.ts';
+export type { DenyingPolicy, GatewayMatchers, GatewayStatements, MatcherResult } from './matchers.ts';
 export { assertThat, matchers } from './matchers.ts';
+export type { StubAnswer } from './stub-answer.ts';
 export type { StubMcpServer, StubTool, StubToolCall } from './stub-mcp-server.ts';
 export { stubMcpServer } from './stub-mcp-server.ts';
-export type { StubAnswer, StubModel, StubModelCall } from './stub-model.ts';
+export type { StubModel, StubModelCall } from './stub-model.ts';
 export { stubModel } from './stub-model.ts';
 export type { TestGateway } from './test-gateway.ts';
 export { testGateway } from './test-gateway.ts';

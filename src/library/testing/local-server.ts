@@ -1,4 +1,5 @@
 import { type FastifyReply, fastify } from 'fastify';
+import { LIMITS } from '../../core/limits.ts';
 
 /** A server of HTTP on a free port of 127.0.0.1. */
 export interface LocalServer {
@@ -8,7 +9,8 @@ export interface LocalServer {
 
 /** Starts a server whose requests are answered by a function. */
 export async function listen(answer: (request: Request) => Promise<Response>): Promise<LocalServer> {
-  const app = fastify({ forceCloseConnections: true });
+  // What a gateway forwards is not too large for the stub behind it.
+  const app = fastify({ forceCloseConnections: true, bodyLimit: LIMITS.llmRequestBytes });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   app.all('/*', async ({ method, url, headers, body }, reply) => {

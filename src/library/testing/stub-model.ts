@@ -1,23 +1,9 @@
-import { setTimeout as wait } from 'node:timers/promises';
+import { setImmediate as turnOver } from 'node:timers/promises';
 import { elementsOf, isRecord, membersOf, parseJson, textIn } from '../../core/foreign.ts';
 import { createGateway } from '../create-gateway.ts';
 import { chatChunks, chatCompletion, type StubReply } from './chat-answers.ts';
 import { listen } from './local-server.ts';
-
-/**
- * What a stub model answers: text, or text and calls of tools, or an error of the provider; `hang` never answers, `break` ends the
- * connection in the middle of the answer.
- */
-export type StubAnswer =
-  | string
-  | StubReply
-  | {
-      readonly status: number;
-      readonly message?: string;
-      readonly headers?: Readonly<Record<string, string>>;
-    }
-  | 'hang'
-  | 'break';
+import { checkAnswer, type StubAnswer } from './stub-answer.ts';
 
 /** A call that a stub model got, whatever its format was, as a chat completion. */
 export interface StubModelCall {
@@ -36,7 +22,11 @@ export interface StubModel extends AsyncDisposable {
   readonly url: string;
   /** The calls that it got, in this order. */
   readonly calls: readonly StubModelCall[];
-  /** Answers the next calls, one each. Then it answers as before. */
+  /**
+   * Answers the next calls, one each. Then it answers as before.
+   *
+   * @throws `TypeError` if one of them is no answer
+   */
   answer(...answers: readonly StubAnswer[]): void;
   /** Members of an entry of `llm.models` whose calls go to it, in the format of that provider. */
   as(provider: 'openAI' | 'anthropic' | 'gemini'): {
@@ -46,11 +36,24 @@ export interface StubModel extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** Starts a model that answers every call with `usual`, unless `answer` says otherwise. */
+/** Where chats arrive in the format that all others are translated to. */
+const CHATS = '/v1/chat/completions';
+
+/** Header of an answer that the client gets half of. */
+const BREAKS = 'x-stub-breaks';
+
+/**
+ * Starts a model that answers every call with `usual`, unless `answer` says otherwise.
+ *
+ * @throws `TypeError` if `usual` is no answer
+ */
 export async function stubModel(usual: StubAnswer = 'Hello.'): Promise<StubModel> {
+  checkAnswer(usual);
   const calls: StubModelCall[] = [];
   const queue: StubAnswer[] = [];
   const chats = await listen(async (request) => {
+    const { pathname } = new URL(request.url);
+    if (pathname !== CHATS) return notAnswered(pathname);
     const body = membersOf(parseJson(await request.text()));
     calls.push(callOf(body));
     return responseTo(body, queue.shift() ?? usual, request.signal);
@@ -61,10 +64,12 @@ export async function stubModel(usual: StubAnswer = 'Hello.'): Promise<StubModel
     { llm: { models: [{ name: '*', provider: 'openAI', params }] } },
     { listen: false },
   );
-  const { origin: url, close: closeFront } = await listen((request) =>
+  const { origin: url, close: closeFront } = await listen(async (request) => {
     // Gemini has chat completions below this path.
-    front.handle(new Request(request.url.replace('/v1beta/openai/', '/v1/'), request)),
-  );
+    const url = request.url.replace('/v1beta/openai/', '/v1/');
+    const response = await front.handle(new Request(url, request));
+    return response.headers.has(BREAKS) ? brokenOff(response) : response;
+  });
   const close = async (): Promise<void> => {
     await closeFront();
     await Promise.all([front.close(), chats.close()]);
@@ -72,7 +77,10 @@ export async function stubModel(usual: StubAnswer = 'Hello.'): Promise<StubModel
   return {
     url,
     calls,
-    answer: (...answers) => void queue.push(...answers),
+    answer(...answers) {
+      for (const each of answers) checkAnswer(each);
+      queue.push(...answers);
+    },
     as: (provider) => ({
       provider,
       params: { baseUrl: `${url}/${provider === 'gemini' ? 'v1beta' : 'v1'}`, apiKey: 'stub' },
@@ -104,18 +112,44 @@ async function responseTo(
     return Response.json({ error: { message, type: 'stub_error', code: null } }, { status, headers });
   }
   const reply: StubReply =
-    typeof answer === 'string' ? { text: answer === 'break' ? 'Hel' : answer } : answer;
-  const breaks = answer === 'break';
-  if (body['stream'] !== true && !breaks) return Response.json(chatCompletion(textIn(body['model']), reply));
-  const chunks = chatChunks(textIn(body['model']), reply, breaks);
-  const stream = new ReadableStream({
+    typeof answer === 'string'
+      ? { text: answer === 'break' ? 'This is half of an answer.' : answer }
+      : answer;
+  const model = textIn(body['model']);
+  const headers: Record<string, string> = answer === 'break' ? { [BREAKS]: 'yes' } : {};
+  if (body['stream'] !== true) return Response.json(chatCompletion(model, reply), { headers });
+  const events = ReadableStream.from(inTurns(chatChunks(model, reply)));
+  return new Response(events, { headers: { ...headers, 'content-type': 'text/event-stream' } });
+}
+
+/** Clients receive each event by itself. */
+async function* inTurns(events: readonly string[]): AsyncGenerator<Uint8Array> {
+  for (const event of events) {
+    yield Buffer.from(event);
+    await turnOver();
+  }
+}
+
+function notAnswered(path: string): Response {
+  const message = `the stub model answers chats only, in the formats of OpenAI (${CHATS}, /v1/responses), Anthropic and Gemini: not ${path}`;
+  return Response.json(
+    { error: { message, type: 'invalid_request_error', code: 'unknown_url' } },
+    { status: 404 },
+  );
+}
+
+/** The first half of a response, then the end of the connection. */
+async function brokenOff(response: Response): Promise<Response> {
+  const whole = await response.text();
+  const left = [Buffer.from(whole.slice(0, whole.length / 2))];
+  const half = new ReadableStream<Uint8Array>({
     async pull(controller) {
-      const next = chunks.shift();
-      if (next !== undefined) controller.enqueue(Buffer.from(next));
-      else if (breaks) controller.error(new Error('the stub breaks off'));
-      else controller.close();
-      await wait(0);
+      const next = left.shift();
+      if (next !== undefined) return controller.enqueue(next);
+      // What was read is written first.
+      await turnOver();
+      controller.error(new Error('the stub breaks off'));
     },
   });
-  return new Response(stream, { headers: { 'content-type': 'text/event-stream' } });
+  return new Response(half, { headers: { 'content-type': response.headers.get('content-type') ?? '' } });
 }

@@ -11,7 +11,11 @@ export interface TestGateway extends Gateway {
   readonly requests: readonly RequestFacts[];
   /** The messages of its log. */
   readonly messages: readonly LogMessage[];
-  /** Resolves when every request has ended, except open event streams (GET). Rejects after five seconds. */
+  /**
+   * Resolves when every request has ended, except open event streams (GET).
+   *
+   * @throws an error with the name `TimeoutError` after five seconds
+   */
   idle(): Promise<void>;
   /** Forgets the requests and messages until now. */
   clear(): void;
@@ -57,8 +61,9 @@ class RecordingGateway extends OwnGateway implements TestGateway {
       const open = [...openRequests].filter(({ requestedMethod }) => requestedMethod !== 'GET');
       if (open.length === 0) return;
       if (performance.now() > deadline)
-        throw new Error(
+        throw new DOMException(
           `still open after ${PATIENCE / 1000} s: ${open.map(({ requestedMethod, path }) => `${requestedMethod} ${path}`).join(', ')}`,
+          'TimeoutError',
         );
     }
   }
