@@ -56,9 +56,9 @@ describe('a program with the installed package', () => {
       cpSync(join(root, path), join(installed, path));
     }
     symlinkSync(join(root, 'node_modules'), join(installed, 'node_modules'));
-    for (const scope of ['@types', '@ai-sdk'])
+    for (const scope of ['@types', '@modelcontextprotocol'])
       mkdirSync(join(folder.path, 'node_modules', scope), { recursive: true });
-    for (const name of ['@types/node', 'undici-types', 'openai', 'ai', '@ai-sdk/openai', 'vitest'])
+    for (const name of ['@types/node', 'undici-types', 'openai', '@modelcontextprotocol/client', 'vitest'])
       symlinkSync(join(root, 'node_modules', name), join(folder.path, 'node_modules', name));
     writeFileSync(join(folder.path, 'package.json'), '{ "type": "module" }');
     writeFileSync(join(folder.path, 'program.ts'), PROGRAM);
@@ -133,12 +133,38 @@ describe('a program with the installed package', () => {
     expect(JSON.parse(stdout)).toEqual({ statuses: [201, 201], status: 201, path: ['gatways'], handlers: 0 });
   });
 
-  test('the tests of docs/library-testing.md pass with vitest', async () => {
-    const [example] = blocksIn('docs/library-testing.md').filter(({ language }) => language === 'ts');
-    writeFileSync(join(folder.path, 'example.test.ts'), example?.text ?? '');
+  test('the examples of docs/library-testing.md pass with vitest, node:test and without a test runner', async () => {
+    const write = (name: string, text: string): void => writeFileSync(join(folder.path, name), text);
+    const examples = blocksIn('docs/library-testing.md').filter(({ language }) => language === 'ts');
+    for (const [at, name] of [
+      'agent.test.ts',
+      'file.ts',
+      'strangers.ts',
+      'vitest.setup.ts',
+      'matchers.test.ts',
+    ].entries())
+      write(name, examples[at]?.text ?? '');
+    write('vitest.config.ts', `export default { test: { setupFiles: ['vitest.setup.ts'] } };`);
+    write(
+      'gateway.yaml',
+      JSON.stringify({
+        gateways: { default: { port: 1 } },
+        config: { database: { url: '$DATABASE_URL' } },
+        llm: {
+          models: [{ name: '*', provider: 'openAI', params: { baseUrl: '$MODEL_URL', apiKey: 'k' } }],
+          policies: { apiKey: { mode: 'strict', keys: [{ key: 'key-of-the-agent' }] } },
+        },
+        mcp: { targets: [{ name: 'files', mcp: { host: '$FILES_URL' } }] },
+      }),
+    );
     const vitest = join(root, 'node_modules/vitest/vitest.mjs');
-    const { stdout } = await run(process.execPath, [vitest, 'run', 'example.test.ts'], { cwd: folder.path });
-    expect(stdout).toMatch(/Tests {2}2 passed \(2\)/);
+    const options = { cwd: folder.path, timeout: 60_000 };
+    const { stdout } = await run(process.execPath, [vitest, 'run'], options);
+    expect(stdout).toMatch(/Tests {2}3 passed \(3\)/);
+    const other = await run(process.execPath, ['--test', '--test-reporter=tap', 'strangers.ts'], options);
+    expect(other.stdout).toContain('# pass 1\n');
+    expect(await run(process.execPath, ['file.ts'], options)).toEqual({ stdout: '', stderr: '' });
+    expect(examples.length).toBe(5);
   });
 
   test('its heap does not grow with the gateways that it starts and closes', async () => {
