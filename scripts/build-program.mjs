@@ -95,7 +95,8 @@ const options = {
   platform: 'node',
   // Ink looks for the developer tools of React when DEV=true, and goes on without them.
   external: (id) => isInstalled(id) || id === 'react-devtools-core',
-  transform: { define: { 'process.env.NODE_ENV': '"production"' } },
+  // The oldest Node.js that package.json allows, which has no `await using`.
+  transform: { define: { 'process.env.NODE_ENV': '"production"' }, target: 'node22.19' },
   // Every problem that it reports is an error in one of the files above.
   onLog: (level, { message }) => {
     if (level === 'warn') throw new Error(message);

@@ -227,6 +227,12 @@ describe('startup', () => {
 });
 
 describe('the npm package', () => {
+  test('the built program has no declarations with `using`, which Node.js 22 cannot read', () => {
+    const files = globSync('dist/cli/*.{js,cjs}', { cwd: root });
+    expect(files.length).toBeGreaterThan(30);
+    expect(files.filter((file) => /^\s*(?:await )?using [\w$]+ = /m.test(read(file)))).toEqual([]);
+  });
+
   test('the npm package contains the program, manual, examples and root documents', async () => {
     // Without scripts: a build would replace the files that other tests run at this moment.
     const { stdout } = await run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: root });
