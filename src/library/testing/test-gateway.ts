@@ -1,4 +1,4 @@
-import { setImmediate as turnOver } from 'node:timers/promises';
+import { setImmediate as turnOver, setTimeout as wait } from 'node:timers/promises';
 import type { Gateway, GatewayOptions, LogMessage } from '../api.ts';
 import type { GatewayConfig } from '../config-types.ts';
 import { OwnGateway } from '../own-gateway.ts';
@@ -36,8 +36,9 @@ export async function testGateway(
 /** Requests and messages that are kept: a test that makes more does not look at each. */
 const KEPT = 10_000;
 
-/** In ms. */
+/** How long open requests are waited for, and how often they are looked at, in ms. */
 const PATIENCE = 5_000;
+const POLL = 5;
 
 class RecordingGateway extends OwnGateway implements TestGateway {
   readonly requests: RequestFacts[] = [];
@@ -65,6 +66,7 @@ class RecordingGateway extends OwnGateway implements TestGateway {
           `still open after ${PATIENCE / 1000} s: ${open.map(({ requestedMethod, path }) => `${requestedMethod} ${path}`).join(', ')}`,
           'TimeoutError',
         );
+      await wait(POLL);
     }
   }
 
