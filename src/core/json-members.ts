@@ -161,10 +161,12 @@ export function shownName(name: string): string {
 }
 
 /**
- * A name as readers compare it that match names without case, such as Go's `encoding/json` and those of .NET. Upper then lower case:
- * also folds the letters that they fold (U+017F, U+212A).
+ * A name as readers compare it that match names without case, such as Go's `encoding/json` and those of .NET. Lower, upper, then
+ * lower case: also folds the letters that they fold (U+017F, U+212A, U+1E9E). U+0130 is `i` where one character becomes one, as in
+ * Go's `strings.ToLower` and Java's `equalsIgnoreCase`; in JavaScript it becomes two.
  */
-export const foldedName = (name: string): string => name.toUpperCase().toLowerCase();
+export const foldedName = (name: string): string =>
+  name.replaceAll('\u0130', 'i').toLowerCase().toUpperCase().toLowerCase();
 
 /** Decodes the escapes of a name: `\u0063ontent` is `content`. */
 function nameIn(written: string): string {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
-import { findRepeated, repeatedMember, structureOf } from '../../src/core/json-members.ts';
+import { describe, expect, test } from 'vitest';
+import { findRepeated, foldedName, repeatedMember, structureOf } from '../../src/core/json-members.ts';
 import { repeats } from '../kit/thorough.ts';
 
 interface Sample {
@@ -50,4 +50,36 @@ test('findRepeated reads arbitrary text to its end', () => {
   fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => void findRepeated(text)));
   expect(findRepeated('{"a":1,"a"')).toBe('a');
   expect(findRepeated('}}]]{"a":1}{"a":1}')).toBeUndefined();
+});
+
+describe('foldedName', () => {
+  const characters = Array.from({ length: 0x11_00_00 }, (_, code) => code)
+    .filter((code) => code < 0xd8_00 || code > 0xdf_ff)
+    .map((code) => String.fromCodePoint(code));
+
+  test('makes each character equal to its lower and its upper case', () => {
+    const differing = characters.filter((each) =>
+      [each.toLowerCase(), each.toUpperCase(), foldedName(each)].some(
+        (other) => foldedName(other) !== foldedName(each) && each !== '\u0130',
+      ),
+    );
+    expect(differing).toEqual([]);
+  });
+
+  test('makes each character equal to the ASCII letter that is its lower or upper case in a simple mapping', () => {
+    // U+0130 is the only character whose simple and full mappings to lower case differ.
+    const simple = (text: string): string => text.replace(/\u0307$/u, '');
+    const differing = characters.filter((each) =>
+      [simple(each.toLowerCase()), each.toUpperCase()].some(
+        (other) => /^[a-z]$/i.test(other) && foldedName(each) !== other.toLowerCase(),
+      ),
+    );
+    expect(differing).toEqual([]);
+    expect(characters.filter((each) => !/[a-z]/i.test(each) && /^[a-z]$/.test(foldedName(each)))).toEqual([
+      '\u0130',
+      '\u0131',
+      '\u017f',
+      '\u212a',
+    ]);
+  });
 });

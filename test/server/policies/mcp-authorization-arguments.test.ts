@@ -139,6 +139,8 @@ describe('arguments that differ only in case from those that rules read', () => 
   test.each([
     ['"path" in mcp.tool.arguments', '{"path":1,"Path":2}', 'Path', 'path'],
     ['mcp.tool.arguments["task"] == 1', '{"task":1,"ta\\u017fk":2}', 'ta\u017fk', 'task'],
+    ['!has(mcp.tool.arguments.file)', '{"f\\u0130le":1}', 'f\u0130le', 'file'],
+    ['!has(mcp.tool.arguments.file)', '{"f\\u0131le":1}', 'f\u0131le', 'file'],
     ['mcp.tool["arguments"].?path.orValue("") != "/etc"', '{"PATH":"/etc"}', 'PATH', 'path'],
     ['default(mcp.tool.arguments.path, "") != "/etc"', '{"pATH":"/etc"}', 'pATH', 'path'],
     ['!has(mcp.tool.arguments.a.b.c)', '{"a":{"b":{"C":1}}}', 'C', 'c'],

@@ -25,6 +25,7 @@ const RESEMBLING = [
   ...['dan\u200bger', '\ufeffdanger', 'danger\u2060', 'dan\u00adger', 'danger\u202e', 'danger\ufe0f'],
   ...['danger\u{e0041}', 'd\u034fanger', 'danger\u3164', 'danger\u007f', 'ｄａｎｇｅｒ', 'dⓐnger', '𝐝𝐚𝐧𝐠𝐞𝐫'],
   ...['send_ﬁle', 'ſend_file', 'SEND＿FILE', '\u212aill', 'ki\u2113l', 'KI\u200dLL '],
+  ...['send_f\u0130le', 'SEND_F\u0130LE', 'send_f\u0131le', 'kI\u0307ll'],
 ];
 
 const OTHERS = ['dangers', 'anger', 'send-file', 'hidden', 'дanger'];
