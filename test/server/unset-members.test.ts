@@ -97,6 +97,8 @@ describe('variables without a warning', () => {
     ['deny', 'has(mcp.tool) && has(mcp.tool.arguments) && mcp.tool.arguments.path == "/a"'],
     ['deny', 'has(mcp.tool) && "arguments" in mcp.tool && mcp.tool.arguments.path == "/a"'],
     ['deny', 'default(mcp.tool.name, "") == "a"'],
+    ['deny', 'has(mcp.tool) && mcp.tool.name == "a"'],
+    ['deny', 'has(mcp.tool) && mcp.tool.name in ["a"]'],
     ['deny', 'mcp.?tool.?name.orValue("") == "a"'],
   ] as const)('validation does not warn about variables set in %s: %s', async (place, source) => {
     expect(await warnings(place, source)).toEqual([]);

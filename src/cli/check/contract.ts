@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { diffArrays } from 'diff';
 import { pathText } from '../../core/diagnostic.ts';
 import { messageOf } from '../../core/errors.ts';
@@ -26,6 +27,7 @@ import {
   notKnown,
   ok,
   skip,
+  warn,
   withFigures,
 } from './check.ts';
 import { probesOf } from './probes.ts';
@@ -40,6 +42,14 @@ export const contract: CheckGroup = {
     const { contract: file } = context.options;
     if (file === undefined) return [];
     if (context.config === undefined) return [check('contract', notKnown)];
+    const accept = `agctl check -f ${context.file} --contract ${file.shown} --update`;
+    if (!file.isUpdated && !existsSync(file.path))
+      return [
+        check(
+          'contract',
+          fail(`${file.shown} does not exist`, `write it with the tools as they are now: ${accept}`),
+        ),
+      ];
     const pins = new PinFile(file.path, SILENT_LOG);
     try {
       pins.load();
@@ -50,9 +60,12 @@ export const contract: CheckGroup = {
     }
     const turns = new Turns();
     const targets = targetsOf(context);
-    if (targets.length === 0) return [check('contract', skip('no targets are configured'))];
-    const listed = targets.map((probe) => ({ name: probe.name, tools: listOf(probe, context, turns) }));
-    return file.isUpdated ? updated(listed, pins, file) : compared(listed, pins, file);
+    if (targets.size === 0) return [check('contract', skip('no targets are configured'))];
+    const listed = [...targets].map(([name, probes]) => ({
+      name,
+      tools: Promise.all(probes.map((probe) => listOf(probe, context, turns))).then(together),
+    }));
+    return file.isUpdated ? updated(listed, pins, file) : compared(listed, pins, file, accept);
   },
 };
 
@@ -66,13 +79,17 @@ interface Compared {
   readonly tools: Promise<Current>;
 }
 
-/** Every target once, also if several routes have its backend. */
-function targetsOf(context: CheckContext): TargetProbe[] {
+/** Every target once, also if several routes have its backend. Those of the same name share their pins. */
+function targetsOf(context: CheckContext): ReadonlyMap<string, readonly TargetProbe[]> {
   const all = new Map<string, TargetProbe>();
   for (const { probe, path } of probesOf(context))
     if (probe.kind !== 'models') all.set(JSON.stringify([pathText(path), probe.name]), probe);
-  return [...all.values()];
+  return Map.groupBy(all.values(), ({ name }) => name);
 }
+
+/** The tools of targets of the same name; why one of them could not be listed, if so. */
+const together = (lists: readonly Current[]): Current =>
+  lists.find((each) => !isListed(each)) ?? new Map(lists.filter(isListed).flatMap((each) => [...each]));
 
 function listOf(probe: TargetProbe, { loaded, env, folder }: CheckContext, turns: Turns): Promise<Current> {
   return turns.run(async () => {
@@ -85,8 +102,9 @@ function listOf(probe: TargetProbe, { loaded, env, folder }: CheckContext, turns
     } catch (error) {
       const isRefused = error instanceof UpstreamStatusError && [401, 403].includes(error.status);
       return isRefused && probe.kind === 'address' && probe.signsIn
-        ? skip(
+        ? warn(
             `${probe.name}   not compared: users sign in at this server, and there is no token of a user here`,
+            'compare its tools in a gateway that users call: toolPinning',
           )
         : fail(`${probe.name}   ${detailOf(error)}`, '`agctl check --only targets --start` says more');
     }
@@ -95,13 +113,22 @@ function listOf(probe: TargetProbe, { loaded, env, folder }: CheckContext, turns
 
 const isListed = (current: Current): current is ReadonlyMap<string, ToolDefinition> => current instanceof Map;
 
-function compared(targets: readonly Compared[], pins: PinFile, { shown }: ContractFile): Check[] {
-  const fix = `review the changes, then accept them: agctl check --contract ${shown} --update`;
+function compared(
+  targets: readonly Compared[],
+  pins: PinFile,
+  { shown }: ContractFile,
+  accept: string,
+): Check[] {
+  const fix = `review the changes, then accept them: ${accept}`;
   return targets.map(({ name, tools }) =>
     check(
       name,
       tools.then((current) => {
-        if (!isListed(current)) return current;
+        // Pins that are compared with nothing hold nothing.
+        if (!isListed(current))
+          return current.status === 'warn' && pins.of(name).size > 0
+            ? { ...current, status: 'fail' }
+            : current;
         const differences = differencesOf(pins.of(name), current);
         if (differences.length === 0) return ok(`${name}   ${counted(current.size, 'tool')}, as in ${shown}`);
         const { text, figures } = summaryOf(differences);
@@ -159,7 +186,9 @@ function differencesOf(
   const listed = [...current].flatMap(([tool, definition]): Difference[] => {
     const pin = pins.get(tool);
     if (pin === undefined) return [{ tool, kind: 'new', members: changedMembers({}, definition) }];
-    if (pin.hash === hashOf(definition)) return [];
+    // People review the definition: a hash beside it that is of another one proves nothing.
+    const isReviewed = pin.definition === undefined || hashOf(pin.definition) === pin.hash;
+    if (pin.hash === hashOf(definition) && isReviewed) return [];
     return [{ tool, kind: 'changed', members: changedMembers(pin.definition ?? {}, definition) }];
   });
   const removed = [...pins.keys()]
@@ -175,9 +204,9 @@ function summaryOf(differences: readonly Difference[]): { text: string; figures:
   return { text: parts.join(', '), figures };
 }
 
-/** Lines of a comparison that are shown for each tool, and characters of each line: whoever wants more compares the file. */
-const SHOWN_LINES = 40;
-const SHOWN_LINE = 200;
+/** Lines of a comparison for each tool, and characters of each line: more than of any definition that people review. */
+const SHOWN_LINES = 2_000;
+const SHOWN_LINE = 2_000;
 /** Lines that may differ before the comparison is given up, which takes time by the square of them. */
 const MOST_DIFFERENCES = 2_000;
 
@@ -188,11 +217,14 @@ function linesOf({ tool, kind, members }: Difference): readonly string[] {
   ]);
   const more = lines.length - SHOWN_LINES;
   const shown = more > 1 ? [...lines.slice(0, SHOWN_LINES), `  … ${more} more lines`] : lines;
-  return [`${tool} (${kind})`, ...shown].map((line) =>
-    withVisible(
-      line.length > SHOWN_LINE ? `${line.slice(0, SHOWN_LINE)}…` : line,
-      (code) => `\\u{${code.toString(16)}}`,
-    ),
+  // Someone edited the hash.
+  const isHashOnly = kind === 'changed' && lines.length === 0;
+  return [`${tool} (${kind}${isHashOnly ? ': its hash is that of another definition' : ''})`, ...shown].map(
+    (line) =>
+      withVisible(
+        line.length > SHOWN_LINE ? `${line.slice(0, SHOWN_LINE)}…` : line,
+        (code) => `\\u{${code.toString(16)}}`,
+      ),
   );
 }
 

@@ -226,7 +226,7 @@ function noteDeniedItems({ rules }: RuleSet, context: CompileContext): void {
       readsUnguarded(expression, 'mcp.tool') &&
       !OTHER_ITEMS.some((path) => expression.reads(path));
     // Otherwise there is a warning already.
-    return areToolsOnly && !readsUnguarded(expression, 'mcp.tool.arguments') ? [{ effect, index }] : [];
+    return areToolsOnly && !needsArguments(expression) ? [{ effect, index }] : [];
   });
   const [first, ...others] = found;
   if (first === undefined) return;
@@ -245,11 +245,21 @@ const OTHER_ITEMS = ['mcp.prompt', 'mcp.resource', 'mcp.task'];
 
 /** Rules also filter lists, where there are no arguments: a rule that reads them unguarded hides its tools. */
 function warnAboutLists(rule: TracedExpression, context: CompileContext): void {
-  if (!readsUnguarded(rule, 'mcp.tool.arguments')) return;
+  if (!needsArguments(rule)) return;
   context.report({
     code: 'AGW0309',
     message: 'this rule also filters lists, where `mcp.tool.arguments` is not set',
     label: 'evaluation fails there, so the tools are missing from lists',
     help: 'begin with `!has(mcp.tool.arguments) || `, or in a `deny` rule with `has(mcp.tool) && has(mcp.tool.arguments) && `',
   });
+}
+
+const ARGUMENTS = 'mcp.tool.arguments';
+
+/** Whether a rule fails without arguments. `has(mcp.tool)` reads the whole tool, and does not. */
+function needsArguments(rule: TracedExpression): boolean {
+  const areNamed = [...rule.paths.keys()].some(
+    (path) => path === ARGUMENTS || path.startsWith(`${ARGUMENTS}.`),
+  );
+  return areNamed && readsUnguarded(rule, ARGUMENTS);
 }
