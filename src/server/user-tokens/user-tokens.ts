@@ -83,7 +83,11 @@ export class UserTokens {
     if (status === 403) return this.#moreScopes(user, server, known, challenge);
     if (!isSecond && known.generation !== generation) return true;
     const isFresh = Date.now() - known.secret.at < this.#limits.freshToken;
-    if (isSecond || isFresh || known.secret.refresh === undefined)
+    const isRenewable = known.secret.refresh !== undefined;
+    // A fresh one may just not be known everywhere yet; later, it is renewed.
+    if (known.generation === generation && (isSecond || !isRenewable))
+      await this.#removeRefused(server, known);
+    if (isSecond || isFresh || !isRenewable)
       throw await this.#signIn(
         user,
         server,
@@ -93,6 +97,15 @@ export class UserTokens {
       );
     await this.#renewed(user, server, known, true);
     return true;
+  }
+
+  /** Who looks at the table, and the next request, know that the user is no longer signed in. Nothing newer is removed. */
+  async #removeRefused(server: ProtectedServer, known: Known): Promise<void> {
+    if (!(await this.table.remove(known))) return;
+    this.#log.warn(SCOPE, 'a server no longer accepts the token of a user, who is signed out there', {
+      server: server.key,
+      user: known.who,
+    });
   }
 
   /** Stores what a user has got by signing in. */

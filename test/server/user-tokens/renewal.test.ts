@@ -313,3 +313,52 @@ test('another replica ends a sign-in that one had begun', async () => {
   expect(reply.text).toContain('You are signed in');
   expect(await isSignedOut(await second.session(basic('ann')))).toBe(false);
 });
+
+// A model that is told to sign in, and then that the user has done so, calls the tool for ever.
+test('a refused token without a refresh token signs the user out, and the tool that lists offer has the link', async () => {
+  await using at = await scriptedScene();
+  at.provider.refreshToken = undefined;
+  at.provider.issued = { access_token: accessToken('alice', { jti: 'revoked' }), scope: 'read' };
+  let refused: string | undefined;
+  await using server = await protectedServer(at.provider.issuer, {
+    accepts: ({ jti }) => (jti === refused ? 401 : undefined),
+  });
+  await using folder = await temporaryFolder();
+  const oauth = { clientId: 'web', clientSecret: 'secret' };
+  await using gate = await signInGateway(folder.path, { github: server }, { oauth, admin: true });
+  const session = await gate.session(basic('ann'));
+  await new UserBrowser(basic('ann')).signIn(linkIn(await call(session)));
+  expect(await isSignedOut(session)).toBe(false);
+  refused = 'revoked';
+  expect((await call(session)).text).toContain('no longer accepts the token');
+  expect((await session.request('tools/list')).result.tools).toMatchObject([{ name: 'gateway_sign_in' }]);
+  const led = await session.request('tools/call', { name: 'gateway_sign_in', arguments: {} });
+  expect(led.text).not.toContain('has signed in');
+  expect((await cli(['users', 'list', '--admin', gate.admin])).stdout).toContain('nobody has signed in');
+  expect(gate.log.filter((line) => line.includes('no longer accepts the token'))).toEqual([
+    expect.stringMatching(/warn.*ann/),
+  ]);
+  at.provider.issued = { access_token: accessToken('alice'), scope: 'read' };
+  await new UserBrowser(basic('ann')).signIn(linkIn(led));
+  expect(await isSignedOut(session)).toBe(false);
+});
+
+test.each([401, 403] as const)(
+  'the tool that lists offer has the link while the server answers them with %i',
+  async (status) => {
+    await using folder = await temporaryFolder();
+    await using provider = await startOidcProvider();
+    let refuses = false;
+    await using server = await protectedServer(provider.issuer, {
+      accepts: () => (refuses ? status : undefined),
+    });
+    await using gate = await signInGateway(folder.path, { github: server, other: server });
+    const session = await gate.session(basic('ann'));
+    const signIn = () => session.request('tools/call', { name: 'github_gateway_sign_in', arguments: {} });
+    await new UserBrowser(basic('ann')).signIn(linkIn(await signIn()));
+    expect((await signIn()).text).toContain('has signed in');
+    refuses = true;
+    expect((await session.request('tools/list')).text).toContain('github_gateway_sign_in');
+    expect(linkIn(await signIn()).url).toContain('link_token');
+  },
+);

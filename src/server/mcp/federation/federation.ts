@@ -28,7 +28,7 @@ import type { ClientCall, Rewrite } from './call.ts';
 import { answerFailure, endList, fail, forward, recordArguments } from './call.ts';
 import { listResult } from './list-result.ts';
 import { isUnlisted } from './listed-names.ts';
-import { filterList, inBundle, type Listing, listAll, listTasks, renamedItem } from './lists.ts';
+import { filterList, inBundle, type Listing, listAll, listTarget, listTasks, renamedItem } from './lists.ts';
 import { checkPin, needsPin } from './pinned-call.ts';
 import { listingReadTool, readResult, withReadTool } from './read-result.ts';
 import { runOnEach } from './run-on-each.ts';
@@ -55,7 +55,7 @@ function run(call: ClientCall): Promise<void> | undefined {
   rejectUnknownMethod(call);
   const signIn = signInConnection(call);
   if (signIn !== undefined)
-    return runSignIn(call, signIn).catch((error: unknown) => fail(call, signIn, error));
+    return runSignIn(call, signIn, listTarget).catch((error: unknown) => fail(call, signIn, error));
   const item = namedItem(message.method, message.params);
   const { keptResults } = session;
   if (keptResults !== undefined && item !== undefined && readResult(call, item, keptResults))

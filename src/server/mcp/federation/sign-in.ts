@@ -6,7 +6,7 @@ import { LINK } from '../../user-tokens/settings.ts';
 import type { SignInLink } from '../../user-tokens/sign-in-required.ts';
 import type { Connection } from '../connection/connection.ts';
 import { signInOf } from '../connection/target-failure.ts';
-import { LIST_METHODS, outwardName } from '../names/names.ts';
+import { LIST_METHODS, type ListMethod, outwardName, TOOL_LIST } from '../names/names.ts';
 import { acceptsUrls, takesInput } from '../protocol/client-capabilities.ts';
 import { parseMessage, type RpcMessage } from '../protocol/message.ts';
 import { errorMessage, META, notificationMessage, RPC, resultMessage } from '../protocol/protocol.ts';
@@ -165,22 +165,28 @@ export function signInConnection(call: SignInCall): Connection | undefined {
   );
 }
 
-/** Runs the tool: answers with the link, or that there is no need for it. Rejects if the target fails otherwise. */
-export async function runSignIn(
-  call: SignInCall & { readonly headers: Parameters<Connection['readySoon']>[0] },
+/**
+ * Runs the tool: answers with the link, or that there is no need for it. Rejects if the target fails otherwise. A server that is
+ * connected may have refused the token since, and lists have the tool as long as it does: so `list` asks for one.
+ */
+export async function runSignIn<
+  T extends SignInCall & { readonly headers: Parameters<Connection['readySoon']>[0] },
+>(
+  call: T,
   connection: Connection,
+  list: (connection: Connection, call: T, method: string, shape: ListMethod) => Promise<unknown>,
 ): Promise<void> {
   const { name } = connection.target;
   call.log.target = name;
   try {
     await connection.readySoon(call.headers);
+    await list(connection, call, 'tools/list', TOOL_LIST);
   } catch (error) {
     const link = signInOf(error);
-    if (link === undefined) throw error;
-    answerSignIn(call, name, link);
-    return;
+    if (link !== undefined) return answerSignIn(call, name, link);
+    if (connection.rpc === undefined) throw error;
   }
-  const text = `The user has signed in at "${name}". List the tools again: those of "${name}" are available.`;
+  const text = `The user has signed in at "${name}". List the tools again: those of "${name}" are available. If one of them requires another sign-in, show the user the link that it returns.`;
   call.stream.end(resultMessage(call.message.id ?? 'null', textResult(call, text)));
 }
 
