@@ -15,15 +15,28 @@ interface ObjectReads {
 
 const noReads = (): ObjectReads => ({ members: new Map(), byFoldedName: new Map() });
 
-/** A member that differs only in case from one that a rule reads. */
-export interface CaseVariant {
+/** A member that a server may take for one that a rule reads. */
+export interface Variant {
   readonly name: string;
   readonly expected: string;
 }
 
+/** Servers in JavaScript that copy or merge an object may get the members of this one as if they were its own. */
+const PROTOTYPE = '__proto__';
+
+/** A variant and why it is rejected, for an error message; `place` says what it is a member of. */
+export function problemOf({ name, expected }: Variant, place = ''): string {
+  const isCase = foldedName(name) === foldedName(expected);
+  const problem = isCase
+    ? `differs from ${shownName(expected)} in case only`
+    : `could be read as ${shownName(expected)}`;
+  return `${shownName(name)}${place} ${problem}`;
+}
+
 /**
  * The members that rules read of a JSON value from outside. A rule on `path` says nothing about `Path`, but a server that matches
- * names without case takes it for the same: Go's `encoding/json` does, and Jackson and .NET where they are set so.
+ * names without case takes it for the same: Go's `encoding/json` does, and Jackson and .NET where they are set so. `__proto__` may stand
+ * for any of them.
  */
 export class ReadMembers {
   readonly #root = noReads();
@@ -51,12 +64,12 @@ export class ReadMembers {
       add(this.#anywhere, name);
   }
 
-  /** The first member of the value that differs only in case from one that is read there. */
-  caseVariant(value: unknown): CaseVariant | undefined {
+  /** The first member of the value that may be taken for one that is read there. */
+  variant(value: unknown): Variant | undefined {
     return this.#variantIn(value, this.#root);
   }
 
-  #variantIn(value: unknown, reads: ObjectReads | undefined): CaseVariant | undefined {
+  #variantIn(value: unknown, reads: ObjectReads | undefined): Variant | undefined {
     const anywhere = this.#anywhere;
     if (typeof value === 'string') return this.#variantInText(value, reads?.members.get(JSON_STEP));
     if (typeof value !== 'object' || value === null) return undefined;
@@ -79,7 +92,7 @@ export class ReadMembers {
   }
 
   /** In a text that a rule parses with `json()`. One that is not JSON makes the rule fail. */
-  #variantInText(text: string, reads: ObjectReads | undefined): CaseVariant | undefined {
+  #variantInText(text: string, reads: ObjectReads | undefined): Variant | undefined {
     if (reads === undefined) return undefined;
     try {
       return this.#variantIn(parseJson(text), reads);
@@ -101,6 +114,7 @@ function add({ members, byFoldedName }: ObjectReads, name: string): ObjectReads 
 
 function expectedOf(name: string, reads: ObjectReads | undefined): string | undefined {
   if (reads === undefined || reads.members.size === 0 || reads.members.has(name)) return undefined;
+  if (name === PROTOTYPE) return [...reads.members.keys()].find((each) => each !== JSON_STEP);
   return reads.byFoldedName.get(foldedName(name));
 }
 
@@ -117,19 +131,19 @@ export const readsOfBody = (
   );
 
 /**
- * Rejects a request that rules have allowed, if its body has a member that differs only in case from one that they read.
+ * Rejects a request that rules have allowed, if its body has a member that a server may take for one that they read.
  *
  * @throws AppError `bad_request`
  */
-export function rejectCaseVariants(reads: ReadMembers, { body }: RequestContext): void {
+export function rejectVariants(reads: ReadMembers, { body }: RequestContext): void {
   if (reads.isEmpty) return;
   const bytes = body.captured ?? body.prefix;
   if (bytes === undefined || bytes.length === 0) return;
   // Undefined if it is no JSON, of which no member is read.
   const value = knownJson(bytes) ?? jsonIn(bytes.toString('utf8'));
-  const variant = reads.caseVariant(value);
+  const variant = reads.variant(value);
   if (variant !== undefined)
     throw new AppError('bad_request', {
-      message: `the member ${shownName(variant.name)} of the request body differs from ${shownName(variant.expected)} in case only`,
+      message: `the member ${problemOf(variant, ' of the request body')}`,
     });
 }

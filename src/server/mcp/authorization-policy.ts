@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { shownName } from '../../core/json-members.ts';
 import { CelEvaluationError, CelStruct, readsUnguarded } from '../expressions/cel/expression.ts';
-import { ReadMembers } from '../expressions/read-members.ts';
+import { problemOf, ReadMembers } from '../expressions/read-members.ts';
 import {
   combineRules,
   compileRules,
@@ -118,7 +117,7 @@ class ItemRules implements ItemAccess {
     const item = args === undefined ? { name, target } : { name, target, arguments: args };
     const decision = this.#decide(this.#lookup(kind === 'template' ? 'resource' : kind, item));
     ctx.observer?.authorization('mcpAuthorization', decision, { kind, target, name });
-    if (decision.allowed && args !== undefined) this.#rejectCaseVariants(args);
+    if (decision.allowed && args !== undefined) this.#rejectVariants(args);
     return decision.allowed;
   }
 
@@ -148,14 +147,10 @@ class ItemRules implements ItemAccess {
   }
 
   /** Of a call that the rules allow: for others, the client must not learn whether the tool exists. */
-  #rejectCaseVariants(args: unknown): void {
+  #rejectVariants(args: unknown): void {
     for (const { arguments: reads } of this.#reads) {
-      const variant = reads.isEmpty ? undefined : reads.caseVariant(args);
-      if (variant !== undefined)
-        throw new RpcError(
-          RPC.invalidParams,
-          `the argument ${shownName(variant.name)} differs from ${shownName(variant.expected)} in case only`,
-        );
+      const variant = reads.isEmpty ? undefined : reads.variant(args);
+      if (variant !== undefined) throw new RpcError(RPC.invalidParams, `the argument ${problemOf(variant)}`);
     }
   }
 }

@@ -1,6 +1,6 @@
 import { AppError } from '../../core/errors.ts';
 import { mapping } from '../../core/schema/mapping.ts';
-import { readsOfBody, rejectCaseVariants } from '../expressions/read-members.ts';
+import { readsOfBody, rejectVariants } from '../expressions/read-members.ts';
 import {
   combineRules,
   compileRules,
@@ -51,7 +51,7 @@ function policyOf(rules: RuleSet): AuthorizationPolicy {
       const { allowed, reason, rule } = decision;
       ctx.observer?.authorization('authorization', decision);
       if (allowed) {
-        rejectCaseVariants(reads, ctx);
+        rejectVariants(reads, ctx);
         return undefined;
       }
       // A client can replace a token without the required scope by one with it (RFC 6750 §3.1).

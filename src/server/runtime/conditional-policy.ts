@@ -1,6 +1,6 @@
 import { type ConditionalConfig, entrySettings, isConditional } from '../config/conditional-schema.ts';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
-import { readsOfBody, rejectCaseVariants } from '../expressions/read-members.ts';
+import { readsOfBody, rejectVariants } from '../expressions/read-members.ts';
 import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
@@ -42,7 +42,7 @@ function compileConditional(
   return {
     request(ctx) {
       // Otherwise a body could choose another entry than its content should.
-      rejectCaseVariants(reads, ctx);
+      rejectVariants(reads, ctx);
       const entry = entries.find(
         ({ condition }) => condition === undefined || tryEvaluate(condition, resolverFor(ctx)) === true,
       );

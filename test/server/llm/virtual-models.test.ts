@@ -72,7 +72,9 @@ describe('a virtual model', () => {
     const ask = (metadata: object) => chat(served, { ...CHAT, model: 'smart', metadata });
     expect((await ask({ tier: 'gold' })).status).toBe(200);
     expect((await ask({ Other: 1 })).status).toBe(200);
-    expect(errorOf(await ask({ Tier: 'gold' })).message).toContain('differs from `tier` only by case');
+    expect(errorOf(await ask({ Tier: 'gold' })).message).toContain(
+      'the member "Tier" differs from "tier" in case only',
+    );
     expect(provider.received.map((_, index) => bodyOf(provider, index)['model'])).toEqual(['large', 'small']);
   });
 

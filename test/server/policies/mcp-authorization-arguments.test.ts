@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { AT_ONCE } from '../../kit/at-once.ts';
+import { type Connect, ERAS } from '../../kit/both-eras.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { type Json, openSession, post } from '../../kit/mcp.ts';
@@ -231,4 +232,49 @@ describe('arguments that differ only in case from those that rules read', () => 
     for (const args of ['{"path":"/data","path":"/etc"}', '{"a":[{"path":1,"p\\u0061th":2}]}'])
       expect(await called([NO_ETC], args)).toEqual({ code: -32600, message: 'duplicate key "path"' });
   });
+});
+
+describe('arguments named __proto__', () => {
+  const refused = (expected: string): object => ({
+    code: -32602,
+    message: `the argument "__proto__" could be read as "${expected}"`,
+  });
+
+  // Object.assign({}, args).path, and deep merges, read them from the prototype in a server in JavaScript.
+  test.each([
+    ['mcp.tool.arguments.?path.orValue("") != "/etc"', '{"__proto__":{"path":"/etc"}}', 'path'],
+    ['mcp.tool.arguments.?path.orValue("") != "/etc"', '{"path":"/a","__proto__":{"path":"/etc"}}', 'path'],
+    ['mcp.tool.arguments.?path.orValue("") != "/etc"', '{"\\u005f_proto__":null}', 'path'],
+    ['!has(mcp.tool.arguments.a.b)', '{"a":{"__proto__":{"b":1}}}', 'b'],
+    ['mcp.tool.arguments.files.all(f, !has(f.dir))', '{"files":[{"__proto__":{"dir":1}}]}', 'dir'],
+    ['!has(json(mcp.tool.arguments.text).path)', '{"text":"{\\"__proto__\\":{}}"}', 'path'],
+    ['mcp.tool.arguments.mapValues(v, has(v.path)).size() > 0', '{"x":{"__proto__":{}}}', 'path'],
+  ])('are rejected where a rule reads members: %s with %s', async (rule, args, expected) => {
+    expect(await called([rule], args)).toEqual(refused(expected));
+  });
+
+  test.each([
+    ['{"__proto__":{"path":"/etc"}}', 'mcp.tool.name == "say"'],
+    ['{"path":"/data","other":{"__proto__":{"path":"/etc"}}}', NO_ETC],
+    ['{"path":"/data","__proto":1,"proto":2,"constructor":3}', NO_ETC],
+    ['{"__proto__":1}', '!has(mcp.tool.arguments.__proto__) || mcp.tool.arguments.__proto__ == 1'],
+  ])('pass where no rule reads members: %s under %j', async (args, rule) => {
+    expect(await called([rule], args)).toBeUndefined();
+  });
+
+  test.each(ERAS)(
+    'are rejected for a caller of revision %s, also through call_tool',
+    async (_revision, connect: Connect) => {
+      const route = { policies: { mcpAuthorization: { rules: [NO_ETC] } } };
+      const config = mcpConfig([chaos('a', '--tools=read')], { route, backend: { toolSearch: {} } });
+      await using gate = await gateway(config);
+      const caller = await connect(`${gate.url}/mcp`);
+      const text = '{"__proto__":{"path":"/etc/passwd"}}';
+      for (const inner of [text, JSON.parse(text)])
+        expect((await caller.call('call_tool', { name: 'read', arguments: inner })).error).toEqual(
+          refused('path'),
+        );
+      expect((await caller.call('read', JSON.parse(text))).error).toEqual(refused('path'));
+    },
+  );
 });

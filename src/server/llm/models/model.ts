@@ -3,7 +3,7 @@ import { isCredentialName } from '../../../core/credentials.ts';
 import { AppError } from '../../../core/errors.ts';
 import { mapping } from '../../../core/schema/mapping.ts';
 import { BACKEND_AUTH_EXPRESSIONS, type BackendAuthConfig } from '../../credentials/backend-auth.ts';
-import { readsOfBody, rejectCaseVariants } from '../../expressions/read-members.ts';
+import { readsOfBody, rejectVariants } from '../../expressions/read-members.ts';
 import { compileRules, reportPlainRules, ruleList } from '../../expressions/rules.ts';
 import { requestScope } from '../../expressions/scopes.ts';
 import { resolverFor } from '../../expressions/variable.ts';
@@ -60,7 +60,7 @@ function compileModelAuthorization(
     const decision = decide(resolverFor(ctx));
     ctx.observer?.authorization('authorization', decision);
     if (!decision.allowed) throw new AppError('authorization_failed', { detail: decision.reason });
-    rejectCaseVariants(reads, ctx);
+    rejectVariants(reads, ctx);
   };
 }
 

@@ -3,13 +3,12 @@ import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import { nearest } from '../../../core/suggest.ts';
 import { CelEvaluationError } from '../../expressions/cel/expression.ts';
 import { toCel } from '../../expressions/cel/values.ts';
-import { readsOfBody } from '../../expressions/read-members.ts';
+import { problemOf, readsOfBody } from '../../expressions/read-members.ts';
 import { resolverFor } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { Expression } from '../../kernel/expression.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { llmError } from '../errors.ts';
-import { otherCase } from '../request/read-request.ts';
 import { llmRequestScope } from '../variables.ts';
 import { Failover, type FailoverTarget, failoverSchema, randomByWeight } from './failover.ts';
 import { type Model, replacingName } from './model.ts';
@@ -189,8 +188,13 @@ function byCondition(
   );
   return (ctx, request) => {
     // The provider may read another value than the condition.
-    const variant = reads.isEmpty ? undefined : reads.caseVariant(request);
-    if (variant !== undefined) throw otherCase(variant.expected);
+    const variant = reads.isEmpty ? undefined : reads.variant(request);
+    if (variant !== undefined)
+      throw llmError(
+        'llm_invalid',
+        'invalid_request_body',
+        `LLM request body: the member ${problemOf(variant)}`,
+      );
     const lookup = resolverFor(ctx, { llmRequest: toCel(request) });
     return compiled.find(({ when }) => when === undefined || holds(when, lookup));
   };

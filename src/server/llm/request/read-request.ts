@@ -145,7 +145,7 @@ function rejectCaseVariants({ value }: JsonBody): void {
 }
 
 /** The error for a member of a body that differs only in case from one that the gateway reads. */
-export const otherCase = (expected: string): Error =>
+const otherCase = (expected: string): Error =>
   llmError(
     'llm_invalid',
     'invalid_request_body',
