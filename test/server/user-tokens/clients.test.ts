@@ -18,7 +18,8 @@ import {
 
 const SAY = { name: 'say', arguments: { message: 'hello' } };
 const URLS = { elicitation: { form: {}, url: {} } };
-const call = (session: McpSession, name = 'say') => session.request('tools/call', { ...SAY, name });
+const call = (session: McpSession, name = 'say', args: object = SAY.arguments) =>
+  session.request('tools/call', { name, arguments: args });
 const names = ({ result }: McpReply): string[] => result.tools.map(({ name }: Json) => name);
 
 async function scene(names: readonly string[], more: Parameters<typeof signInGateway>[2] = {}) {
@@ -89,6 +90,8 @@ describe('clients with sessions', () => {
       { name: 'github', error: expect.stringContaining('/sign-in?link_token=') },
       { name: 'slack', error: expect.stringContaining('/sign-in?link_token=') },
     ]);
+    const [{ error }] = result._meta['agctl/unavailableTargets'];
+    expect(error).toMatch(/^The user has to sign in\. Show the user .*: http\S+[\w-]$/);
     expect((await session.request('prompts/list')).result.prompts).toEqual([]);
     await at.signIn(await call(session, 'github_gateway_sign_in'));
     expect((await call(session, 'github_gateway_sign_in')).text).toContain('has signed in at');
@@ -133,6 +136,26 @@ describe('clients with sessions', () => {
       expect.stringContaining('has to sign in'),
     ]);
   });
+
+  test.each(['basicAuth', 'code'] as const)(
+    'texts have link and code at the ends of lines, with users: %s',
+    async (users) => {
+      const isCode = users === 'code';
+      const more = isCode ? { signIn: { users }, pagePolicies: {} } : {};
+      await using at = await scene(['github', 'slack'], { ...more, mcp: { toolSearch: {} } });
+      const session = await at.gate.session(basic('ann'));
+      const found = await call(session, 'search_tools', { query: 'say' });
+      const replies = [
+        await call(session, 'github_gateway_sign_in'),
+        await call(session, 'github_say'),
+        found,
+      ];
+      const shown = replies.flatMap(({ result }) => result.content.map(({ text }: Json) => text)).join('\n');
+      const lines = shown.split('\n').filter((line) => line.includes('link_token'));
+      expect(lines.map((line) => /link_token=[\w-]{32}$/.test(line))).toEqual([true, true, true, true]);
+      expect(shown.match(/[B-Z]{4}-[B-Z]{4}$/gm) ?? []).toHaveLength(isCode ? 4 : 0);
+    },
+  );
 
   test('without prefixes, each of several targets has the tool, under the name of the target', async () => {
     await using at = await scene(['github', 'slack'], { mcp: { prefixMode: 'never' } });

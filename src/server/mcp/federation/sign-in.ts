@@ -73,7 +73,7 @@ export function withSignIns(
   const shown = signIns.filter(({ name }) => mayUse(call, name));
   const reasons = shown.map(({ name, link }) => {
     hide(link, call.observer);
-    return { name, error: `the user has to sign in: ${instruction(link)}` };
+    return { name, error: `The user has to sign in. ${instruction(link)}` };
   });
   return {
     tools: shown.map(({ name }) => signInTool(call, name)),
@@ -116,8 +116,8 @@ export function answerSignIn(call: SignInCall, target: string, link: SignInLink,
   hide(link, call.observer);
   const text =
     why === undefined
-      ? `${instruction(link)} Afterwards, list the tools again: those of "${target}" are available then.`
-      : `${why}: "${target}". ${instruction(link)} Then try again.`;
+      ? `${instruction(link)}\nAfterwards, list the tools again: those of "${target}" are available then.`
+      : `${why}: "${target}". ${instruction(link)}\nThen try again.`;
   if (why !== undefined) log.errorMessage = why;
   if (asksWithInput(call)) stream.end(resultMessage(id, inputRequired(target, link)));
   else if (asksWithError(call)) {
@@ -230,5 +230,6 @@ function inputRequired(target: string, link: SignInLink): string {
 const question = (target: string, { code }: SignInLink): string =>
   `Sign in at "${target}", so that the gateway can act in your name there.${code === undefined ? '' : ` Enter the code ${code} on the page.`}`;
 
+/** Link and code are at the ends of lines: a full stop would be copied with them. */
 const instruction = ({ url, code }: SignInLink): string =>
-  `Show the user this link, to be opened in a browser: ${url}${code === undefined ? '' : ` and this code, to be entered there: ${code}`}.`;
+  `Show the user this link, to be opened in a browser: ${url}${code === undefined ? '' : `\nand this code, to be entered there: ${code}`}`;
