@@ -1,19 +1,20 @@
 import { AppError } from '../../core/errors.ts';
 import { isRecord, jsonIn, parseJson } from '../../core/foreign.ts';
 import { foldedName, shownName } from '../../core/json-members.ts';
+import { looseName } from '../../core/loose-name.ts';
 import type { Expression } from '../kernel/expression.ts';
 import { knownJson } from '../kernel/request/request-body.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
 import { parse } from './cel/engine.ts';
 import { JSON_STEP, type NameRead, namesRead, type ValuePath } from './cel/read-places.ts';
 
-/** Names that rules read in one object, and below it, by their folded form. */
+/** Names that rules read in one object, and below it, by what lenient servers compare of them. */
 interface ObjectReads {
   readonly members: Map<string, ObjectReads>;
-  readonly byFoldedName: Map<string, string>;
+  readonly byLooseName: Map<string, string>;
 }
 
-const noReads = (): ObjectReads => ({ members: new Map(), byFoldedName: new Map() });
+const noReads = (): ObjectReads => ({ members: new Map(), byLooseName: new Map() });
 
 /** A member that a server may take for one that a rule reads. */
 export interface Variant {
@@ -102,12 +103,12 @@ export class ReadMembers {
   }
 }
 
-function add({ members, byFoldedName }: ObjectReads, name: string): ObjectReads {
+function add({ members, byLooseName }: ObjectReads, name: string): ObjectReads {
   let below = members.get(name);
   if (below === undefined) {
     below = noReads();
     members.set(name, below);
-    byFoldedName.set(foldedName(name), name);
+    byLooseName.set(looseName(name), name);
   }
   return below;
 }
@@ -115,7 +116,7 @@ function add({ members, byFoldedName }: ObjectReads, name: string): ObjectReads 
 function expectedOf(name: string, reads: ObjectReads | undefined): string | undefined {
   if (reads === undefined || reads.members.size === 0 || reads.members.has(name)) return undefined;
   if (name === PROTOTYPE) return [...reads.members.keys()].find((each) => each !== JSON_STEP);
-  return reads.byFoldedName.get(foldedName(name));
+  return reads.byLooseName.get(looseName(name));
 }
 
 /** What rules read of a request body as JSON. `more`: paths of variables that are the same value. */

@@ -234,6 +234,38 @@ describe('arguments that differ only in case from those that rules read', () => 
   });
 });
 
+describe('arguments that differ only in white space, invisible characters or Unicode form from those that rules read', () => {
+  test.each([
+    ...['path ', ' path', 'pa\tth', 'path\u0000', 'path\u00a0', 'pa\u200bth', '\ufeffpath', 'pa\u00adth'],
+    ...['path\ufe0f', '\uff50ath', 'ｐａｔｈ', 'ⓟath', '𝐩𝐚𝐭𝐡', 'PATH ', 'ＰATH\u200d'],
+  ])('an argument %j is rejected where a rule reads path', async (name) => {
+    const refused = {
+      code: -32602,
+      message: `the argument ${JSON.stringify(name)} could be read as "path"`,
+    };
+    expect(await called([NO_ETC], JSON.stringify({ [name]: '/etc/passwd' }))).toEqual(refused);
+    expect(await called([NO_ETC], JSON.stringify({ path: '/data', [name]: '/etc' }))).toEqual(refused);
+  });
+
+  test('other names pass, also those that are equal to each other but to none that a rule reads', async () => {
+    const args = {
+      path: '/data',
+      'file path': 1,
+      paths: 1,
+      pаth: 1,
+      'pa-th': 1,
+      'x ': 1,
+      x: 2,
+      '': 3,
+      ' ': 4,
+    };
+    expect(await called([NO_ETC], JSON.stringify(args))).toBeUndefined();
+    expect(
+      await called(['!has(mcp.tool.arguments.x) || mcp.tool.arguments["x "] == 1'], '{"x ":1,"x":2}'),
+    ).toBeUndefined();
+  });
+});
+
 describe('arguments named __proto__', () => {
   const refused = (expected: string): object => ({
     code: -32602,

@@ -1,18 +1,9 @@
-import { foldedName } from '../../../core/json-members.ts';
 import type { Limits } from '../../../core/limits.ts';
+import { looseName } from '../../../core/loose-name.ts';
 import type { Connection } from '../connection/connection.ts';
 import type { Target } from '../connection/target.ts';
 import type { NamedItem } from '../names/names.ts';
 import type { ClientCall } from './call.ts';
-
-/** White space, control and format characters, and others that are not shown, such as variation selectors. */
-const UNSEEN = /[\s\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu;
-
-/** What remains of a name for a server that ignores case, white space, and differences that NFKC removes. */
-function looseName(name: string): string {
-  const plain = name.replace(UNSEEN, '').normalize('NFKC');
-  return foldedName(plain).normalize('NFKC').replace(UNSEEN, '');
-}
 
 /** Names of the tools that one target has listed, in any session. */
 class ListedNames {
