@@ -337,3 +337,14 @@ test('each line of a Dockerfile in the documentation begins with an instruction'
     for (const line of text.split('\n').filter((each) => each !== ''))
       expect(line).toMatch(/^(?:FROM|RUN|COPY|WORKDIR|USER|ENV|CMD|ENTRYPOINT) /);
 });
+
+test('commands that show the names of items show all that a server may give them', () => {
+  const shown = blocksIn('sh').flatMap(({ page, text }) =>
+    [...text.matchAll(/grep -o '("name":[^']*)'/g)].map(([, pattern = '']) => ({
+      page,
+      names: [...'{"name":"github_get-issue.v2","title":"A"}'.matchAll(new RegExp(pattern, 'g'))].join(),
+    })),
+  );
+  expect(shown.length).toBeGreaterThan(0);
+  expect(shown.filter(({ names }) => names !== '"name":"github_get-issue.v2"')).toEqual([]);
+});
