@@ -88,6 +88,11 @@ export class PinFile {
     return this.#pins.get(target) ?? new Map();
   }
 
+  /** Names of the pinned tools of a target. */
+  names(target: string): string[] {
+    return [this.#pins, this.#unsaved].flatMap((pins) => [...(pins.get(target)?.keys() ?? [])]);
+  }
+
   /** Replaces all pins of these targets, and writes the file. Throws `Error` if that fails. */
   replace(targets: ReadonlyMap<string, ReadonlyMap<string, Pin>>): void {
     const pins: Pins = new Map(this.#pins);

@@ -1,5 +1,6 @@
 import type { Limits } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
+import { looseName } from '../../../core/loose-name.ts';
 import { changesBetween, definitionOf, hashOf } from './definition.ts';
 import { type Pin, type PinFile, pinOf } from './pin-file.ts';
 
@@ -42,6 +43,24 @@ export interface ToolPinsOptions {
   readonly clean: (text: string) => string;
 }
 
+/** Tools of one page that were never listed before. */
+class NewTools {
+  readonly pins = new Map<string, Pin>();
+  readonly #pinned: () => readonly string[];
+  #byLooseName: ReadonlyMap<string, string> | undefined;
+
+  /** `pinned`: names of the tools that are pinned already. */
+  constructor(pinned: () => readonly string[]) {
+    this.#pinned = pinned;
+  }
+
+  /** The pinned tool whose name differs from this one, which is not pinned, in no more than what some servers ignore. */
+  resembled(own: string): string | undefined {
+    this.#byLooseName ??= new Map(this.#pinned().map((name) => [looseName(name), name]));
+    return this.#byLooseName.get(looseName(own));
+  }
+}
+
 /**
  * Compares the tools of one target with their pinned definitions, and pins tools that were never listed before. Each change
  * is reported once, however many sessions see it.
@@ -50,6 +69,8 @@ export class ToolPins {
   readonly #options: ToolPinsOptions;
   /** Hash of the last reported definition by tool. */
   readonly #reported = new Map<string, string>();
+  /** Pinned tools of which it was reported that another tool has a name that resembles theirs. */
+  readonly #resembled = new Set<string>();
   readonly #checked = new WeakMap<object, Checked>();
   #isOverLimit = false;
   /** Number of reported changes. */
@@ -72,11 +93,14 @@ export class ToolPins {
   check<T extends Tool>(tools: readonly T[], source: ListSource): T[] {
     const { file, target, isEnforced } = this.#options;
     file.refresh();
-    const added = new Map<string, Pin>();
+    const added = new NewTools(() => file.names(target));
     const matches = tools.map((tool) => this.#matches(tool, added));
-    if (added.size > 0) {
-      file.add(target, added);
-      this.#options.log.info('mcp', 'tools were pinned', { target, tools: [...added.keys()].join(', ') });
+    if (added.pins.size > 0) {
+      file.add(target, added.pins);
+      this.#options.log.info('mcp', 'tools were pinned', {
+        target,
+        tools: [...added.pins.keys()].join(', '),
+      });
     }
     if (!isEnforced) return [...tools];
     // Not in the loop above: a change that it reports invalidates what was noted before.
@@ -105,16 +129,21 @@ export class ToolPins {
     checked.listedAt = performance.now();
   }
 
-  #matches({ own, text }: Tool, added: Map<string, Pin>): boolean {
+  #matches({ own, text }: Tool, added: NewTools): boolean {
     const { file, target, limits } = this.#options;
-    const pin = added.get(own) ?? file.get(target, own);
-    if (pin === undefined && file.count(target) + added.size >= limits.pinnedTools) {
+    const pin = added.pins.get(own) ?? file.get(target, own);
+    const resembled = pin === undefined ? added.resembled(own) : undefined;
+    if (resembled !== undefined) {
+      this.#reportResembling(own, resembled);
+      return false;
+    }
+    if (pin === undefined && file.count(target) + added.pins.size >= limits.pinnedTools) {
       this.#reportLimit(own);
       return false;
     }
     const definition = definitionOf(text);
     if (pin === undefined) {
-      added.set(own, pinOf(definition, limits));
+      added.pins.set(own, pinOf(definition, limits));
       return true;
     }
     const hash = hashOf(definition);
@@ -127,6 +156,16 @@ export class ToolPins {
       this.#report(own, changesBetween(pin.definition, definition));
     }
     return false;
+  }
+
+  /** A server could evade rules by name with another form of the name. Once for each pinned tool: a server may list any number. */
+  #reportResembling(own: string, pinned: string): void {
+    if (this.#resembled.has(pinned)) return;
+    this.#resembled.add(pinned);
+    this.#report(
+      own,
+      `name: differs from that of the pinned tool ${JSON.stringify(pinned)} in case, white space or Unicode form only`,
+    );
   }
 
   #report(tool: string, changes: string): void {
