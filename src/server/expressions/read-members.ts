@@ -1,8 +1,8 @@
 import { AppError } from '../../core/errors.ts';
 import { isRecord, jsonIn, parseJson } from '../../core/foreign.ts';
 import { foldedName, shownName } from '../../core/json-members.ts';
-import { looseName } from '../../core/loose-name.ts';
 import type { Expression } from '../kernel/expression.ts';
+import { looseName } from '../kernel/loose-name.ts';
 import { knownJson } from '../kernel/request/request-body.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
 import { parse } from './cel/engine.ts';

@@ -1,5 +1,5 @@
 import type { Limits } from '../../../core/limits.ts';
-import { looseName } from '../../../core/loose-name.ts';
+import { looseName } from '../../kernel/loose-name.ts';
 import type { Connection } from '../connection/connection.ts';
 import type { Target } from '../connection/target.ts';
 import type { NamedItem } from '../names/names.ts';

@@ -1,6 +1,6 @@
 import type { Limits } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
-import { looseName } from '../../../core/loose-name.ts';
+import { looseName } from '../../kernel/loose-name.ts';
 import { changesBetween, definitionOf, hashOf } from './definition.ts';
 import { type Pin, type PinFile, pinOf } from './pin-file.ts';
 

@@ -1,4 +1,4 @@
-import { foldedName } from './json-members.ts';
+import { foldedName } from '../../core/json-members.ts';
 
 /** White space, control and format characters, and others that are not shown, such as variation selectors. */
 const UNSEEN = /[\s\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu;
