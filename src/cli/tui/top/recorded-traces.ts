@@ -98,5 +98,8 @@ export class RecordedTraces {
   }
 }
 
-/** Largest difference between the durations in the trace and in the log, which rounds, in ms. */
-const TOLERANCE = 5;
+/**
+ * Largest difference between the durations in the trace and in the log, in ms. The last event of a trace comes before the response has
+ * ended: a busy machine takes more than 5 ms in between.
+ */
+const TOLERANCE = 50;
