@@ -42,7 +42,7 @@ export interface GatewayMatchers<Result> {
   toHaveCalledTool(tool: string, target?: string): Result;
   /**
    * A client tried to call this tool, by the name that the client used, and the call reached no server: `mcpAuthorization` denied
-   * it. Clients and facts are told the same of a tool that no server has.
+   * it. A call of a tool that no server has looks the same.
    */
   toHaveDeniedTool(tool: string): Result;
   /** The last request was refused by this policy. Calls of tools that `mcpAuthorization` denies are no refused requests. */

@@ -25,7 +25,7 @@ export interface StubModel extends AsyncDisposable {
   /**
    * Answers the next calls, one each. Then it answers as before.
    *
-   * @throws `TypeError` if one of them is no answer
+   * @throws `TypeError` if one of them is not a valid answer
    */
   answer(...answers: readonly StubAnswer[]): void;
   /** Members of an entry of `llm.models` whose calls go to it, in the format of that provider. */
@@ -45,7 +45,7 @@ const BREAKS = 'x-stub-breaks';
 /**
  * Starts a model that answers every call with `usual`, unless `answer` says otherwise.
  *
- * @throws `TypeError` if `usual` is no answer
+ * @throws `TypeError` if `usual` is not a valid answer
  */
 export async function stubModel(usual: StubAnswer = 'Hello.'): Promise<StubModel> {
   checkAnswer(usual);

@@ -1,7 +1,6 @@
 import { type ClientConnection, clientConnection } from '../../kernel/request/client-connection.ts';
-import { discardReply } from '../../kernel/request/error-response.ts';
-import { type Reply, RequestContext } from '../../kernel/request/request-context.ts';
-import { failInternally, type RequestEvents } from '../http1/http1.ts';
+import { RequestContext } from '../../kernel/request/request-context.ts';
+import { answer, type RequestEvents } from '../http1/http1.ts';
 import { drain } from '../listener/drain.ts';
 import { FetchBody, FetchRequest, fieldsOf } from './fetch-request.ts';
 import { FetchResponse } from './fetch-response.ts';
@@ -96,21 +95,8 @@ export class FetchRequests {
       this.#events.ended(ctx, response.status, response.bodyBytes);
       if (this.#open.size === 0) this.#onEmpty?.();
     });
-    void this.#answer(ctx, response);
+    void answer(ctx, response, this.#events);
     return response.started;
-  }
-
-  async #answer(ctx: RequestContext, response: FetchResponse): Promise<void> {
-    let reply: Reply | undefined;
-    try {
-      reply = await this.#events.handle(ctx);
-      this.#events.replied?.(ctx, reply);
-      // The program has aborted the request, or it was answered already.
-      if (response.destroyed || response.headersSent) discardReply(reply);
-      else response.send(reply);
-    } catch (error) {
-      failInternally(ctx, response, reply, error);
-    }
   }
 }
 

@@ -174,11 +174,29 @@ async function serve(response: GatewayResponse, options: RequestEvents): Promise
   }
 }
 
+/** Answers a request that has a response of its own, on which nothing can be pipelined or taken over. Never rejects. */
+export async function answer(
+  ctx: RequestContext,
+  response: ClientResponse,
+  events: RequestEvents,
+): Promise<void> {
+  let reply: Reply | undefined;
+  try {
+    reply = await events.handle(ctx);
+    events.replied?.(ctx, reply);
+    // The client has left, or the request was aborted and has been answered.
+    if (response.destroyed || response.headersSent) discardReply(reply);
+    else response.send(reply);
+  } catch (error) {
+    failInternally(ctx, response, reply, error);
+  }
+}
+
 /**
  * Ends a request whose reply could not be made or sent because of an error of our own, such as a header value that Node.js
  * refuses: with status 500 if nothing has been sent, otherwise without a regular end.
  */
-export function failInternally(
+function failInternally(
   ctx: RequestContext,
   response: ClientResponse,
   reply: Reply | undefined,

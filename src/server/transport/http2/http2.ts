@@ -22,7 +22,7 @@ import {
 } from '../../kernel/request/request-context.ts';
 import type { Takeover } from '../../kernel/request/upgrade.ts';
 import type { ConnectionSettings } from '../connection-settings.ts';
-import { failInternally, type RequestEvents } from '../http1/http1.ts';
+import { answer, type RequestEvents } from '../http1/http1.ts';
 import { setContentLength } from '../http1/reply.ts';
 import { Http2Body } from './http2-body.ts';
 
@@ -126,20 +126,7 @@ export class Http2Connections {
       if (!response.writableFinished) ctx.clientClosed();
       this.#events.ended(ctx, response.status, response.bodyBytes);
     });
-    void this.#serve(ctx, response);
-  }
-
-  async #serve(ctx: RequestContext, response: Http2Response): Promise<void> {
-    let reply: Reply | undefined;
-    try {
-      reply = await this.#events.handle(ctx);
-      this.#events.replied?.(ctx, reply);
-      // The client has left, or the request was aborted and has been answered.
-      if (response.destroyed || response.headersSent) discardReply(reply);
-      else response.send(reply);
-    } catch (error) {
-      failInternally(ctx, response, reply, error);
-    }
+    void answer(ctx, response, this.#events);
   }
 }
 
