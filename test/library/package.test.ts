@@ -158,7 +158,8 @@ describe('a program with the installed package', () => {
       }),
     );
     const vitest = join(root, 'node_modules/vitest/vitest.mjs');
-    const options = { cwd: folder.path, timeout: 60_000 };
+    // Where CI is set, vitest writes colors into a pipe too.
+    const options = { cwd: folder.path, timeout: 60_000, env: { ...process.env, NO_COLOR: '1' } };
     const { stdout } = await run(process.execPath, [vitest, 'run'], options);
     expect(stdout).toMatch(/Tests {2}3 passed \(3\)/);
     const other = await run(process.execPath, ['--test', '--test-reporter=tap', 'strangers.ts'], options);
