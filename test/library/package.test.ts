@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -160,8 +160,11 @@ describe('a program with the installed package', () => {
     const vitest = join(root, 'node_modules/vitest/vitest.mjs');
     const options = { cwd: folder.path, timeout: 60_000 };
     // The report for programs: where CI is set, vitest writes colors into a pipe.
-    const { stdout } = await run(process.execPath, [vitest, 'run', '--reporter=json'], options);
-    expect(JSON.parse(stdout)).toMatchObject({ numPassedTests: 3, numTotalTests: 3 });
+    await run(process.execPath, [vitest, 'run', '--reporter=json', '--outputFile=report.json'], options);
+    expect(JSON.parse(readFileSync(join(folder.path, 'report.json'), 'utf8'))).toMatchObject({
+      numPassedTests: 3,
+      numTotalTests: 3,
+    });
     const other = await run(process.execPath, ['--test', '--test-reporter=tap', 'strangers.ts'], options);
     expect(other.stdout).toContain('# pass 1\n');
     expect(await run(process.execPath, ['file.ts'], options)).toEqual({ stdout: '', stderr: '' });
