@@ -2,6 +2,7 @@ import { Argument, Command, Option } from 'commander';
 import { mcpClients } from '../core/clients/mcp-clients.ts';
 import { exitCodeTable } from '../core/exit-codes.ts';
 import { VERSION } from '../core/version.ts';
+import { cassetteCommands } from './cassette-program.ts';
 import { configCommands, FILE_OPTION } from './config-program.ts';
 import type { Bind, Context } from './context.ts';
 import { withEnvFile } from './env-file.ts';
@@ -55,6 +56,8 @@ export function createProgram(context: Context, setExit: (code: number) => void,
     .action(run(() => import('./commands/gateway-worker.ts')));
   const memory = memoryCommands(program, run);
   checkCommand(program, run);
+  program.commandsGroup('Recordings:');
+  cassetteCommands(program, run);
   program.commandsGroup('Configuration:');
   const config = configCommands(program, run);
   const auth = authCommands(program, run);

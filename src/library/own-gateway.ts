@@ -85,13 +85,18 @@ export class OwnGateway implements Gateway {
   ): (() => void) => this.#program.listeners.on(name, listener);
 
   readonly close = (): Promise<void> => {
-    const { running, live } = this.#program;
-    this.#closed ??= Promise.all([running.close(), live.close()]).then(() => undefined);
+    this.#closed ??= this.#end();
     return this.#closed;
   };
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  async #end(): Promise<void> {
+    const { running, live, recorder } = this.#program;
+    await Promise.all([running.close(), live.close()]);
+    await recorder?.close();
   }
 }
 

@@ -9,11 +9,13 @@ import { loadConfigText } from '../server/config/load.ts';
 import { workerCount } from '../server/config/workers.ts';
 import { DatabaseError } from '../server/database/driver.ts';
 import { findProblems } from '../server/runtime/find-problems.ts';
-import { type GatewaySockets, type RunningGateway, startGateway } from '../server/runtime/gateway.ts';
+import { type RunningGateway, startGateway } from '../server/runtime/gateway.ts';
+import type { GatewaySockets } from '../server/runtime/open-ports.ts';
 import { PortError, portDiagnostic } from '../server/runtime/port.ts';
 import { LiveConfig } from '../server/runtime/reload/live-config.ts';
 import { compileRuntime } from '../server/runtime/runtime.ts';
 import type { GatewayOptions } from './api.ts';
+import type { CassetteRecorder } from './cassette/recorder.ts';
 import type { GatewayConfig } from './config-types.ts';
 import { Listeners } from './listeners.ts';
 import { configError, withoutErrors } from './problems.ts';
@@ -27,6 +29,7 @@ export interface Program {
   /** What the next reload reads, if the configuration is no file. */
   readonly source: { text: string };
   readonly isFile: boolean;
+  readonly recorder: CassetteRecorder | undefined;
 }
 
 /** Which ports are opened. */
@@ -39,6 +42,7 @@ const UNNAMED = 'the configuration';
 export async function startProgram(
   given: GatewayConfig | string | URL,
   options: GatewayOptions,
+  recorder?: CassetteRecorder,
 ): Promise<Program> {
   checkOptions(options);
   const path = pathOf(given);
@@ -73,13 +77,17 @@ export async function startProgram(
   const sockets = SOCKETS[String(listen)] ?? 'configured';
   let running: RunningGateway;
   try {
-    running = await startGateway({ runtime, log, accessLog: NOWHERE, sockets });
+    running = await startGateway({ runtime, log, accessLog: NOWHERE, sockets, tap: recorder?.tap });
   } catch (error) {
     if (error instanceof PortError) throw configError([portDiagnostic(error, source)], source, env, isFile);
     if (error instanceof DatabaseError) throw new Error(error.message, { cause: error });
     throw error;
   }
   listeners.listenTo(running);
+  if (recorder !== undefined) {
+    running.onRequestEnded(recorder.ended);
+    recorder.begin(running.listeners);
+  }
   if (workerCount(config) > 1)
     log.warn('agctl', 'config.workers has no effect: requests are handled in the process of the program');
   const next = { text };
@@ -94,7 +102,7 @@ export async function startProgram(
     log,
   });
   if (watch) await live.watch();
-  return { running, live, listeners, sockets, source: next, isFile };
+  return { running, live, listeners, sockets, source: next, isFile, recorder };
 }
 
 /** The absolute path of the file of a configuration. @throws TypeError */

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -138,6 +138,7 @@ describe('a program with the installed package', () => {
     const examples = blocksIn('docs/library-testing.md').filter(({ language }) => language === 'ts');
     for (const [at, name] of [
       'agent.test.ts',
+      'recorded.test.ts',
       'file.ts',
       'strangers.ts',
       'vitest.setup.ts',
@@ -159,16 +160,21 @@ describe('a program with the installed package', () => {
     );
     const vitest = join(root, 'node_modules/vitest/vitest.mjs');
     const options = { cwd: folder.path, timeout: 60_000 };
+    write('agent.yaml', JSON.stringify({ llm: { models: [{ name: '*', provider: 'echo' }] } }));
+    const recording = { ...options, env: { ...process.env, RECORD: '1' } };
+    await run(process.execPath, [vitest, 'run', 'recorded.test.ts'], recording);
+    // What was recorded is enough from now on.
+    rmSync(join(folder.path, 'agent.yaml'));
     // The report for programs: where CI is set, vitest writes colors into a pipe.
     await run(process.execPath, [vitest, 'run', '--reporter=json', '--outputFile=report.json'], options);
     expect(JSON.parse(readFileSync(join(folder.path, 'report.json'), 'utf8'))).toMatchObject({
-      numPassedTests: 3,
-      numTotalTests: 3,
+      numPassedTests: 4,
+      numTotalTests: 4,
     });
     const other = await run(process.execPath, ['--test', '--test-reporter=tap', 'strangers.ts'], options);
     expect(other.stdout).toContain('# pass 1\n');
     expect(await run(process.execPath, ['file.ts'], options)).toEqual({ stdout: '', stderr: '' });
-    expect(examples.length).toBe(5);
+    expect(examples.length).toBe(6);
   });
 
   test('its heap does not grow with the gateways that it starts and closes', async () => {

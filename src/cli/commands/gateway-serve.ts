@@ -9,6 +9,7 @@ import { createLog, type LineSink, type Log } from '../../core/log.ts';
 import { InvalidDirectives, LogDirectives } from '../../core/log-directives.ts';
 import { PACKAGE_ROOT } from '../../core/package-root.ts';
 import { counted } from '../../core/render/counted.ts';
+import type { CassetteRecorder } from '../../library/cassette/recorder.ts';
 import { type LoadedConfig, loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import type { Config } from '../../server/config/schema.ts';
 import { workerCount } from '../../server/config/workers.ts';
@@ -48,6 +49,8 @@ interface Options {
   readonly color: string;
   readonly uiWrite?: boolean;
   readonly watch?: boolean;
+  /** What records requests. */
+  readonly recorder?: CassetteRecorder;
 }
 
 const STDOUT = 1;
@@ -167,14 +170,14 @@ async function build(setup: Setup, loaded: ValidConfig, output: Output): Promise
   return { served: { config, runtime, source, diagnostics }, log, output, isJson, pool };
 }
 
-/** The workers, if there are several. */
+/** The workers, if there are several. Requests are recorded in this process only. */
 function workerPool(
-  { folder, context: { env } }: Setup,
+  { folder, options, context: { env } }: Setup,
   config: Config,
   log: Log,
   { sinks, formats }: Output,
 ): WorkerPool | undefined {
-  const count = workerCount(config);
+  const count = options.recorder === undefined ? workerCount(config) : 1;
   if (count === 1) return undefined;
   const program = fileURLToPath(new URL('bin/agctl.js', PACKAGE_ROOT));
   try {
@@ -219,7 +222,7 @@ async function open(setup: Setup, built: Built): Promise<Opened> {
   const { env } = context;
   const readiness = new Readiness();
   const isServing = readiness.begin('gateway');
-  const { gateway, serving, signalServers } = await openGateway(built, readiness, env);
+  const { gateway, serving, signalServers } = await openGateway(built, readiness, env, options.recorder);
   const shutdown = shutdownOnSignals({
     log,
     sinks: Object.values(output.sinks),
@@ -269,6 +272,7 @@ async function openGateway(
   { served: { config, runtime, source }, log, output: { sinks, formats }, pool }: Built,
   readiness: Readiness,
   env: Context['env'],
+  recorder: CassetteRecorder | undefined,
 ): Promise<
   Pick<Opened, 'gateway' | 'signalServers'> & {
     /** The gateway as the admin server sees it. */
@@ -289,7 +293,10 @@ async function openGateway(
       log,
       accessLog: sinks.accessLog,
       accessLogFormat: formats.accessLog,
+      tap: recorder?.tap,
     });
+    if (recorder !== undefined) gateway.onRequestEnded(recorder.ended);
+    recorder?.begin(gateway.listeners);
     return {
       gateway,
       serving: (active) => new OwnServing({ gateway, runtime: active, sinks }),

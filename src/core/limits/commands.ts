@@ -1,6 +1,6 @@
 import { KIB, MIB, SECOND } from './units.ts';
 
-/** Limits of the commands: `agctl check` and `agctl proxy`. Times are in ms and sizes in bytes unless a comment says otherwise. */
+/** Limits of the commands: `agctl check`, `agctl proxy`, and those for cassettes. Times are in ms and sizes in bytes unless a comment says otherwise. */
 export const COMMANDS_LIMITS = {
   /**
    * `agctl check`: timeout of a connection to an LLM provider, and of its answer. Short, because a person waits for it.
@@ -65,4 +65,16 @@ export const COMMANDS_LIMITS = {
   traceKeepaliveTimeout: 5 * SECOND,
   /** Body of the response to a request that `agctl proxy trace` sends: kept for display, the rest is discarded. */
   traceReplyBytes: 64 * KIB,
+
+  /** `agctl record`: body of a request or response that the cassette keeps. A larger one is only mentioned, and cannot be replayed. */
+  cassetteBodyBytes: 16 * MIB,
+  /** A cassette that is read. A larger one is refused. */
+  cassetteBytes: 256 * MIB,
+  /** `agctl replay`: open sessions of MCP clients. Beyond that, the one used least recently ends. */
+  cassetteSessions: 1_000,
+  /** How long a replayed stream waits for the answer to a request that it has sent to the client. Then the call fails. */
+  cassetteAnswerWait: 60 * SECOND,
+  /** Differences between a request and a recorded one that are counted, to find the nearest, and that a message lists. */
+  cassetteDifferences: 1_000,
+  cassetteShownDifferences: 5,
 } as const;

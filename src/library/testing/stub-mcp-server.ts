@@ -1,5 +1,5 @@
 import { createMcpHandler, fromJsonSchema, McpServer } from '@modelcontextprotocol/server';
-import { listen } from './local-server.ts';
+import { listen } from '../local-server.ts';
 
 /** A tool of a stub server. */
 export interface StubTool {

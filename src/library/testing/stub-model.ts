@@ -1,8 +1,8 @@
 import { setImmediate as turnOver } from 'node:timers/promises';
 import { elementsOf, isRecord, membersOf, parseJson, textIn } from '../../core/foreign.ts';
 import { createGateway } from '../create-gateway.ts';
+import { listen } from '../local-server.ts';
 import { chatChunks, chatCompletion, type StubReply } from './chat-answers.ts';
-import { listen } from './local-server.ts';
 import { checkAnswer, type StubAnswer } from './stub-answer.ts';
 
 /** A call that a stub model got, whatever its format was, as a chat completion. */

@@ -1,5 +1,8 @@
 import { setImmediate as turnOver, setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import type { Gateway, GatewayOptions, LogMessage } from '../api.ts';
+import { CassetteFile } from '../cassette/cassette-file.ts';
+import { CassetteRecorder } from '../cassette/recorder.ts';
 import type { GatewayConfig } from '../config-types.ts';
 import { OwnGateway } from '../own-gateway.ts';
 import type { RequestFacts } from '../request-facts.ts';
@@ -21,6 +24,12 @@ export interface TestGateway extends Gateway {
   clear(): void;
 }
 
+/** Options of `testGateway`. */
+export interface TestGatewayOptions extends Omit<GatewayOptions, 'listen'> {
+  /** A file that gets what clients send and receive, without secrets, for `replayCassette`. It is replaced. */
+  readonly record?: string | URL;
+}
+
 /**
  * Starts a gateway for a test: `createGateway` with a free port of 127.0.0.1 instead of each configured one.
  *
@@ -28,9 +37,19 @@ export interface TestGateway extends Gateway {
  */
 export async function testGateway(
   config: GatewayConfig | string | URL,
-  options: Omit<GatewayOptions, 'listen'> = {},
+  { record, ...options }: TestGatewayOptions = {},
 ): Promise<TestGateway> {
-  return new RecordingGateway(await startProgram(config, { ...options, listen: 'free' }));
+  const given = { ...options, listen: 'free' } as const;
+  if (record === undefined) return new RecordingGateway(await startProgram(config, given));
+  const recorder = new CassetteRecorder(
+    new CassetteFile(record instanceof URL ? fileURLToPath(record) : record, true),
+  );
+  try {
+    return new RecordingGateway(await startProgram(config, given, recorder));
+  } catch (error) {
+    await recorder.close();
+    throw error;
+  }
 }
 
 /** Requests and messages that are kept: a test that makes more does not look at each. */

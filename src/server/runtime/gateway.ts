@@ -30,8 +30,6 @@ import { type RequestEndedListener, RequestRecords } from './request-records.ts'
 import type { GatewayRuntime, Runtime } from './runtime.ts';
 import { isForwarded, type WorkerRole } from './worker-role.ts';
 
-export type { GatewaySockets };
-
 export interface GatewayOptions {
   readonly runtime: Runtime;
   readonly log: Log;
@@ -43,6 +41,8 @@ export interface GatewayOptions {
   readonly worker?: WorkerRole | undefined;
   /** Default: `configured`. */
   readonly sockets?: GatewaySockets;
+  /** What sees requests before the gateway and replies after it, in place of what the ports would call. */
+  readonly tap?: ((events: PortEvents) => PortEvents) | undefined;
 }
 
 /** A compiled configuration whose ports are open, and which is not active yet. */
@@ -135,13 +135,14 @@ export class RunningGateway implements Gateway {
     this.metrics.internalErrors = () => log.internalErrors;
     this.#recorder = this.#openRecorder(runtime);
     this.#records = new RequestRecords({ sink, format, log, recorder: this.#recorder });
-    this.#events = {
+    const events: PortEvents = {
       handle: (ctx, active) => this.#handle(ctx, active),
       replied: (ctx, reply) => this.#records.replied(ctx, reply),
       ended: (ctx, status, bodyBytes) => this.#finished.add(ctx, status, bodyBytes),
       relayed: (connection, { runtime: active }) => this.#records.relayed(connection, active),
       tunnel: (port) => tunnelTo(port, this.#ports.values()),
     };
+    this.#events = options.tap?.(events) ?? events;
   }
 
   async start(): Promise<void> {

@@ -161,7 +161,10 @@ function endpointBehindPrefix(path: string): Endpoint | undefined {
 export function clientFormat({
   path,
   headers,
-}: Pick<RequestContext, 'path' | 'headers'>): WireFormat<FormatKey> {
+}: {
+  readonly path: string;
+  readonly headers: { has(name: string): boolean };
+}): WireFormat<FormatKey> {
   const key = endpointBehindPrefix(path)?.format ?? formatOfMethod(/:(\w+)$/.exec(path)?.[1] ?? '')?.key;
   if (key !== undefined) return formatOf(key);
   return formats.find(({ isSpokenBy }) => isSpokenBy?.({ path, headers })) ?? formatOf(undefined);

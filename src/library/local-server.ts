@@ -1,14 +1,17 @@
 import { type FastifyReply, fastify } from 'fastify';
-import { LIMITS } from '../../core/limits.ts';
+import { LIMITS } from '../core/limits.ts';
 
-/** A server of HTTP on a free port of 127.0.0.1. */
+/** A server of HTTP. */
 export interface LocalServer {
   readonly origin: string;
   close(): Promise<void>;
 }
 
-/** Starts a server whose requests are answered by a function. */
-export async function listen(answer: (request: Request) => Promise<Response>): Promise<LocalServer> {
+/** Starts a server whose requests are answered by a function, on a free port of 127.0.0.1 by default. Rejects with Node's error. */
+export async function listen(
+  answer: (request: Request) => Promise<Response>,
+  { host = '127.0.0.1', port = 0 }: { readonly host?: string; readonly port?: number } = {},
+): Promise<LocalServer> {
   // What a gateway forwards is not too large for the stub behind it.
   const app = fastify({ forceCloseConnections: true, bodyLimit: LIMITS.llmRequestBytes });
   app.removeAllContentTypeParsers();
@@ -25,7 +28,7 @@ export async function listen(answer: (request: Request) => Promise<Response>): P
     });
     return reply.send(await answer(request));
   });
-  const origin = await app.listen({ host: '127.0.0.1', port: 0 });
+  const origin = await app.listen({ host, port });
   return { origin, close: () => app.close() };
 }
 

@@ -1,0 +1,53 @@
+/** A path of members that do not count: names and indexes; `*` is any one of them, `**` any number of them. */
+type Pattern = readonly string[];
+
+/** Members of JSON that are ignored where values are compared. */
+export class Ignored {
+  readonly #patterns: readonly Pattern[];
+
+  private constructor(patterns: readonly Pattern[]) {
+    this.#patterns = patterns;
+  }
+
+  /** Of paths such as `metadata.user_id`, `messages[*].id` and `**.created`. @throws TypeError */
+  static of(paths: readonly string[]): Ignored {
+    return new Ignored(paths.map(patternOf));
+  }
+
+  and(paths: readonly string[]): Ignored {
+    return new Ignored([...this.#patterns, ...paths.map(patternOf)]);
+  }
+
+  /** Whether the value at which we are is ignored. */
+  get isHere(): boolean {
+    return this.#patterns.some(({ length }) => length === 0);
+  }
+
+  /** What is ignored in a member of the value at which we are. */
+  in(name: string | number): Ignored {
+    if (this.#patterns.length === 0) return this;
+    return new Ignored(this.#patterns.flatMap((pattern) => stepsInto(pattern, String(name))));
+  }
+}
+
+function stepsInto(pattern: Pattern, name: string): Pattern[] {
+  const [first, ...rest] = pattern;
+  if (first === '**') return [pattern, ...stepsInto(rest, name)];
+  return first === '*' || first === name ? [rest] : [];
+}
+
+const PART = /^(?:\.?([^.[\]]+)|\[(\d+|\*)\]|\["([^"\]]+)"\])/;
+
+function patternOf(path: string): Pattern {
+  const parts: string[] = [];
+  for (let rest = path; rest !== ''; ) {
+    const match = PART.exec(rest);
+    const part = match?.[1] ?? match?.[2] ?? match?.[3];
+    if (match === null || part === undefined)
+      throw new TypeError(`${path}: expected a path such as metadata.user_id, messages[*].id or **.created`);
+    parts.push(part);
+    rest = rest.slice(match[0].length);
+  }
+  if (parts.length === 0) throw new TypeError('a path of an ignored member is empty');
+  return parts;
+}

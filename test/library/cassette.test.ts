@@ -1,0 +1,377 @@
+import { appendFileSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { createAnthropic } from '@ai-sdk/anthropic';
+import { createOpenAI } from '@ai-sdk/openai';
+import Anthropic from '@anthropic-ai/sdk';
+import { GoogleGenAI } from '@google/genai';
+import { generateText, streamText } from 'ai';
+import OpenAI from 'openai';
+import { describe, expect, test } from 'vitest';
+import type { GatewayConfig } from '../../src/library/index.ts';
+import { replayCassette, type StubModel, stubModel, testGateway } from '../../src/library/testing/index.ts';
+import { temporaryFolder } from '../kit/folder.ts';
+import { httpUpstream } from '../kit/upstream.ts';
+
+Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false });
+
+const models = (model: StubModel): GatewayConfig => ({
+  gateways: { default: { port: 3000 } },
+  llm: { models: [{ name: '*', ...model.as('openAI') }] },
+});
+
+const post = (url: string, body: unknown, headers: Record<string, string> = {}) =>
+  fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  });
+
+const hi = { model: 'm', messages: [{ role: 'user' as const, content: 'Hi' }] };
+async function all(items: AsyncIterable<unknown>): Promise<unknown[]> {
+  const list: unknown[] = [];
+  for await (const item of items) list.push(item);
+  return list;
+}
+
+const textOf = async (answer: Promise<Response>): Promise<string> => (await answer).text();
+
+describe('a recording of calls of models', () => {
+  test('the official clients of every API get the same from it, in streams too', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'cassette.jsonl');
+    const use = async (url: string): Promise<unknown[]> => {
+      const { messages } = hi;
+      const openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none' });
+      const anthropic = new Anthropic({ baseURL: url, apiKey: 'none' });
+      const google = new GoogleGenAI({ apiKey: 'none', httpOptions: { baseUrl: url } });
+      const ask = { model: 'm', max_tokens: 100, messages };
+      const contents = { model: 'm', contents: 'Hi' };
+      const answers: unknown[] = [
+        await openai.chat.completions.create(hi),
+        await all(await openai.chat.completions.create({ ...hi, stream: true })),
+        await openai.responses.create({ model: 'm', input: 'Hi' }),
+        await all(await openai.responses.create({ model: 'm', input: 'Hi', stream: true })),
+        await anthropic.messages.create(ask),
+        await all(await anthropic.messages.create({ ...ask, stream: true })),
+        await google.models.generateContent(contents),
+        await all(await google.models.generateContentStream(contents)),
+        (await openai.models.list()).data,
+      ];
+      for (const model of [
+        createOpenAI({ baseURL: `${url}/v1`, apiKey: 'none' }).chat('m'),
+        createAnthropic({ baseURL: `${url}/v1`, apiKey: 'none' })('m'),
+      ]) {
+        answers.push((await generateText({ model, messages })).text);
+        answers.push(await streamText({ model, messages }).text);
+      }
+      // Headers of the HTTP response, such as Date, are no part of an answer.
+      return JSON.parse(
+        JSON.stringify(answers, (name, value) => (name === 'sdkHttpResponse' ? null : value)),
+      );
+    };
+    let recorded: unknown[];
+    {
+      await using model = await stubModel('Hello there.');
+      await using gateway = await testGateway(models(model), { record: file });
+      recorded = await use(gateway.url);
+    }
+    await using replay = await replayCassette(file);
+    expect(await use(replay.url)).toEqual(recorded);
+    expect(replay.unmatched).toEqual([]);
+    expect(JSON.stringify(recorded).match(/Hello there\./g)?.length).toBeGreaterThan(8);
+  });
+
+  test('equal requests get the recorded answers in their order, and then the last one again', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'cassette.jsonl');
+    const chat = '/v1/chat/completions';
+    {
+      await using model = await stubModel('three');
+      model.answer('one', { status: 429, message: 'slow down', headers: { 'retry-after': '7' } });
+      await using gateway = await testGateway(models(model), { record: file });
+      for (let call = 0; call < 3; call += 1) await textOf(post(gateway.url + chat, hi));
+    }
+    await using replay = await replayCassette(file);
+    // The order of members, and credentials, do not count.
+    const same = { messages: [{ content: 'Hi', role: 'user' }], model: 'm' };
+    const answers: string[] = [];
+    for (let call = 0; call < 4; call += 1) {
+      const answer = await post(replay.url + chat, same, { authorization: 'Bearer another' });
+      answers.push(`${answer.status} ${answer.headers.get('retry-after')} ${await answer.text()}`);
+    }
+    expect(answers).toEqual([
+      expect.stringMatching(/^200 null .*one/),
+      expect.stringMatching(/^429 7 .*slow down/),
+      expect.stringMatching(/^200 null .*three/),
+      expect.stringMatching(/^200 null .*three/),
+    ]);
+  });
+
+  test('a request that was not recorded is refused in the format of its client, with what differs', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'cassette.jsonl');
+    {
+      await using model = await stubModel();
+      await using gateway = await testGateway(models(model), { record: file });
+      await textOf(post(`${gateway.url}/v1/chat/completions`, { ...hi, metadata: { run: '1' } }));
+      await textOf(post(`${gateway.url}/v1/messages`, { ...hi, max_tokens: 9 }));
+      await textOf(
+        post(`${gateway.url}/v1beta/models/m:generateContent`, { contents: [{ parts: [{ text: 'Hi' }] }] }),
+      );
+    }
+    await using replay = await replayCassette(file, { ignore: ['metadata.run'] });
+    const ask = async (path: string, body: unknown): Promise<[number, unknown]> => {
+      const answer = await post(replay.url + path, body);
+      return [answer.status, await answer.json()];
+    };
+    const other = [
+      { role: 'user', content: 'Hello, my key is sk-ant-api03-abcdefghijklmnopqrstuvwxyz password=hunter2' },
+    ];
+    expect(await ask('/v1/chat/completions', { ...hi, messages: other })).toEqual([
+      400,
+      {
+        error: {
+          message: expect.stringMatching(
+            /cassette\.jsonl:2 is the nearest, with 1 difference\n {2}messages\[0\]\.content: recorded "Hi", asked "Hello/,
+          ),
+          type: 'invalid_request_error',
+          code: 'not_recorded',
+        },
+      },
+    ]);
+    expect(await ask('/v1/messages', { ...hi, max_tokens: 10 })).toEqual([
+      400,
+      {
+        type: 'error',
+        error: {
+          type: 'invalid_request_error',
+          message: expect.stringContaining('max_tokens: recorded 9, asked 10'),
+        },
+      },
+    ]);
+    expect(await ask('/v1beta/models/m:generateContent', {})).toEqual([
+      400,
+      {
+        error: {
+          code: 400,
+          status: 'INVALID_ARGUMENT',
+          message: expect.stringContaining('contents: recorded [{'),
+        },
+      },
+    ]);
+    expect((await ask('/v1/embeddings', {}))[0]).toBe(404);
+    expect(replay.unmatched).toHaveLength(4);
+    expect(replay.unmatched.join()).not.toContain('hunter2');
+    // What is ignored does not differ.
+    expect((await ask('/v1/chat/completions', { ...hi, metadata: { run: '2' } }))[0]).toBe(200);
+  });
+
+  test('streams have their pauses if that is wanted', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'cassette.jsonl');
+    const event = (ms: number, text: string) => ({ ms, text });
+    const response = {
+      ms: 1,
+      status: 200,
+      headers: { 'content-type': 'text/event-stream' },
+      events: [event(10, 'a'), event(300, 'b'), event(301, 'c')],
+    };
+    writeCassette(file, [{ at: 5, request: { method: 'GET', target: '/s', headers: {} }, response }]);
+    const gaps = async (timing: boolean): Promise<[string, number]> => {
+      await using replay = await replayCassette(file, { timing });
+      const answer = await fetch(`${replay.url}/s`);
+      let first: number | undefined;
+      let text = '';
+      for await (const chunk of answer.body ?? []) {
+        text += new TextDecoder().decode(chunk);
+        if (text.includes('data: a')) first ??= performance.now();
+      }
+      return [text.replace(/^:\n\n/, ''), performance.now() - (first ?? 0)];
+    };
+    const [text, slow] = await gaps(true);
+    expect(text).toBe('data: a\n\ndata: b\n\ndata: c\n\n');
+    expect(slow).toBeGreaterThan(250);
+    const [same, fast] = await gaps(false);
+    expect(same).toBe(text);
+    expect(fast).toBeLessThan(250);
+  });
+});
+
+describe('what is in a recording', () => {
+  test('no secret of the client, the configuration or the provider is in the file', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'cassette.jsonl');
+    const secrets = {
+      clientKey: 'canary-client-key-1',
+      bearer: 'canary-bearer-token-2',
+      cookie: 'canary-cookie-3',
+      query: 'canary-query-4',
+      header: 'canary-header-5',
+      configured: 'canary-configured-6',
+      providerHeader: 'canary-provider-header-7',
+      inBody: 'canary-in-body-8',
+      setCookie: 'canary-set-cookie-9',
+      basic: 'canary-basic-10',
+      variable: 'canary-variable-11',
+    };
+    // A service that tells everything that it was sent.
+    await using upstream = await httpUpstream((request, response, { body }) => {
+      const { 'x-anything': _, ...headers } = request.headers;
+      const told = { headers, url: request.url, body, password: secrets.inBody };
+      response.setHeader('set-cookie', `session=${secrets.setCookie}`);
+      response.setHeader('x-account', secrets.providerHeader);
+      if (request.url?.startsWith('/stream') === true) {
+        response.setHeader('content-type', 'text/event-stream');
+        // A secret in pieces, as models send texts.
+        for (const content of ['It is ', secrets.configured.slice(0, 9), secrets.configured.slice(9), '.'])
+          response.write(`data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`);
+        response.end('data: [DONE]\n\n');
+        return;
+      }
+      const isPlain = request.url?.startsWith('/plain') === true;
+      response.setHeader('content-type', isPlain ? 'text/plain' : 'application/json');
+      response.setHeader('content-encoding', 'gzip');
+      response.end(gzipSync(JSON.stringify(told)));
+    });
+    const config: GatewayConfig = {
+      gateways: {
+        default: {
+          port: 3000,
+          routes: [
+            {
+              backends: [{ host: upstream.address, policies: { backendAuth: { key: secrets.configured } } }],
+              policies: {
+                requestHeaderModifier: { add: { 'x-added-secret': '$ADDED_SECRET' } },
+              },
+            },
+          ],
+        },
+      },
+    };
+    const basic = Buffer.from(`user:${secrets.basic}`).toString('base64');
+    {
+      await using gateway = await testGateway(config, {
+        record: file,
+        env: { ADDED_SECRET: secrets.variable },
+      });
+      const all = {
+        'x-api-key': secrets.clientKey,
+        authorization: `Bearer ${secrets.bearer}`,
+        cookie: `a=1; sid=${secrets.cookie}`,
+        'x-anything': secrets.header,
+      };
+      const body = { api_key: secrets.inBody, text: `Authorization: Bearer ${secrets.bearer}` };
+      for (const path of ['/json', '/plain', '/stream'])
+        await textOf(post(`${gateway.url}${path}?key=${secrets.query}&a=1`, body, all));
+      await textOf(post(`${gateway.url}/json`, {}, { authorization: `Basic ${basic}` }));
+    }
+    const text = readFileSync(file, 'utf8');
+    expect(text.trim().split('\n')).toHaveLength(5);
+    for (const [name, secret] of Object.entries(secrets)) {
+      expect(text, name).not.toContain(secret);
+      expect(text, name).not.toContain(Buffer.from(secret).toString('base64').replace(/=+$/, ''));
+    }
+    expect(text).not.toContain(basic);
+    expect(text).toContain('It is <redacted>.');
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+
+    // Clients send their own secrets, or others, and get the same.
+    await using replay = await replayCassette(file);
+    const body = { api_key: 'another', text: 'Authorization: Bearer another-token' };
+    const answer = await post(`${replay.url}/json?a=1&key=another`, body, {
+      authorization: 'Bearer another',
+    });
+    expect([answer.status, answer.headers.get('content-encoding')]).toEqual([200, null]);
+    expect(await answer.json()).toMatchObject({ password: '<redacted>' });
+  });
+
+  test('numbers, forms, empty and binary bodies are replayed as they were', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'cassette.jsonl');
+    await using upstream = await httpUpstream((request, response) => {
+      if (request.url === '/number') {
+        response.setHeader('content-type', 'application/json');
+        response.end('{"z":9007199254740993,"a":1}');
+      } else if (request.url === '/binary') {
+        response.setHeader('content-type', 'image/png');
+        response.end(Buffer.from([0x89, 0x50, 0, 0xff]));
+      } else if (request.url === '/empty') {
+        response.setHeader('content-encoding', 'gzip');
+        response.end();
+      } else response.end('uploaded');
+    });
+    const routes = [{ backends: [{ host: upstream.address }] }];
+    const form = (): FormData => {
+      const data = new FormData();
+      data.append('model', 'whisper');
+      data.append('file', new Blob([Buffer.from([0, 255, 1])], { type: 'audio/wav' }), 'a.wav');
+      return data;
+    };
+    const use = async (url: string): Promise<unknown[]> => [
+      await textOf(fetch(`${url}/number`)),
+      Buffer.from(await (await fetch(`${url}/binary`)).arrayBuffer()).toString('hex'),
+      await textOf(fetch(`${url}/empty`)),
+      (await fetch(`${url}/empty`, { method: 'HEAD' })).status,
+      // Its boundary is another one each time.
+      await textOf(fetch(`${url}/form`, { method: 'POST', body: form() })),
+    ];
+    {
+      await using gateway = await testGateway(
+        { gateways: { default: { port: 3000, routes } } },
+        { record: file },
+      );
+      expect(await use(gateway.url)).toEqual([
+        '{"z":9007199254740993,"a":1}',
+        '895000ff',
+        '',
+        200,
+        'uploaded',
+      ]);
+    }
+    await using replay = await replayCassette(file);
+    expect(await use(replay.url)).toEqual(['{"z":9007199254740993,"a":1}', '895000ff', '', 200, 'uploaded']);
+    const other = form();
+    other.set('model', 'another');
+    expect((await fetch(`${replay.url}/form`, { method: 'POST', body: other })).status).toBe(400);
+  });
+
+  test('a broken line is refused with its place', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'cassette.jsonl');
+    const exchange = {
+      at: 0,
+      request: { method: 'GET', target: '/', headers: {} },
+      response: { ms: 0, status: 200, headers: {} },
+    };
+    const refused = async (text: string): Promise<string> => {
+      writeFileSync(file, text);
+      return replayCassette(file).then(
+        () => 'accepted',
+        (error: Error) => error.message.replace(file, 'FILE'),
+      );
+    };
+    writeCassette(file, [exchange]);
+    const good = readFileSync(file, 'utf8');
+    expect(await refused(good)).toBe('accepted');
+    expect(await refused(good.replace('"status":200', '"status":"ok"'))).toMatch(
+      /^FILE:2: `response\.status`: .*expected number/,
+    );
+    expect(await refused(good.replace('"gateway":"default"', '"gateway":"other"'))).toBe(
+      'FILE:2: `gateway`: line 1 has no gateway `other`',
+    );
+    expect(await refused(good.slice(0, -10))).toMatch(/^FILE:2: the line is not complete/);
+    expect(await refused(good.replace('"cassette":1', '"cassette":2'))).toMatch(/^FILE:1: the format is 2/);
+    expect(await refused('version: 1\ninteractions: []\n')).toMatch(/^FILE:1: expected the first line/);
+    expect(await refused('')).toMatch(/^FILE:1: expected the first line/);
+  });
+});
+
+/** Writes a recording of one gateway. */
+function writeCassette(file: string, exchanges: readonly object[]): void {
+  const gateways = [{ name: 'default', port: 3000 }];
+  const head = { cassette: 1, agctl: '0.0.0', time: '2026-01-01T00:00:00.000Z', gateways };
+  writeFileSync(file, `${JSON.stringify(head)}\n`);
+  for (const exchange of exchanges)
+    appendFileSync(file, `${JSON.stringify({ gateway: 'default', ...exchange })}\n`);
+}
