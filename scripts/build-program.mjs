@@ -13,6 +13,7 @@ import { root } from './run.mjs';
 const ENTRIES = {
   main: 'src/cli/main.ts',
   library: 'src/library/index.ts',
+  policy: 'src/library/policy.ts',
   testing: 'src/library/testing/index.ts',
   'sqlite-worker': 'src/adapter/memory/sqlite/worker.ts',
   'database-worker': 'src/server/database/sqlite-thread.ts',

@@ -121,6 +121,9 @@ function writeNamedFiles(folder: string): void {
   for (const [name, value] of Object.entries(files)) writeFileSync(join(folder, name), JSON.stringify(value));
   writeFileSync(join(folder, 'users.htpasswd'), 'ann:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=\n');
   writeFileSync(join(folder, 'team.keys'), 'key-of-the-team\n');
+  // Its code is not read.
+  mkdirSync(join(folder, 'policies'));
+  writeFileSync(join(folder, 'policies/team.ts'), '');
 }
 
 describe('commands in the documentation', () => {

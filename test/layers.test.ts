@@ -239,16 +239,16 @@ describe('the npm package', () => {
     const [{ files }] = Object.values(JSON.parse(stdout)) as [{ files: { path: string }[] }];
     const paths = files.map(({ path }) => path);
     const allowed =
-      /^(?:bin\/(?:agctl\.js|package\.json)|dist\/cli\/[\w-]+\.c?js|dist\/types\/(?:testing\/)?[\w-]+\.d\.ts|dist\/THIRD-PARTY-NOTICES\.txt|dist\/web\/.+\.js|dist\/web\/.+\.(?:html|css|svg|js\.gz|css\.gz)|man\/.+\.(?:[157]|json)|prices\/catalog\.json|examples\/.+|docs\/(?:decisions\/|guides\/)?[\w-]+\.md|docs\/ui\/[\w-]+\.png|package\.json|LICENSE|(?:README|ARCHITECTURE|CONTRIBUTING|CHANGELOG|SECURITY)\.md)$/;
+      /^(?:bin\/(?:agctl\.js|package\.json)|dist\/cli\/[\w-]+\.c?js|dist\/types\/(?:[\w-]+\/)+[\w-]+\.d\.ts|dist\/THIRD-PARTY-NOTICES\.txt|dist\/web\/.+\.js|dist\/web\/.+\.(?:html|css|svg|js\.gz|css\.gz)|man\/.+\.(?:[157]|json)|prices\/catalog\.json|examples\/.+|docs\/(?:decisions\/|guides\/)?[\w-]+\.md|docs\/ui\/[\w-]+\.png|package\.json|LICENSE|(?:README|ARCHITECTURE|CONTRIBUTING|CHANGELOG|SECURITY)\.md)$/;
     expect(paths.filter((path) => !allowed.test(path))).toEqual([]);
     expect(paths).toEqual(
       expect.arrayContaining([
         'bin/agctl.js',
         'dist/cli/main.js',
         'dist/cli/library.js',
-        'dist/types/index.d.ts',
+        'dist/types/library/index.d.ts',
         'dist/cli/testing.js',
-        'dist/types/testing/index.d.ts',
+        'dist/types/library/testing/index.d.ts',
         'dist/THIRD-PARTY-NOTICES.txt',
         'man/agctl.1',
         'examples/quickstart.yaml',

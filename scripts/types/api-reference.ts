@@ -6,6 +6,7 @@ import { PACKAGE_NAME } from '../../src/core/version.ts';
 /** In the order of the page. The types of configurations are explained by their schema. */
 const FILES = {
   [PACKAGE_NAME]: ['create-gateway.ts', 'api.ts', 'request-facts.ts', 'config-error.ts'],
+  [`${PACKAGE_NAME}/policy`]: ['policy.ts', '../server/policies/modules/api.ts'],
   [`${PACKAGE_NAME}/testing`]: [
     'testing/test-gateway.ts',
     'testing/stub-model.ts',
@@ -35,7 +36,7 @@ ${parts.join('\n\n')}
 
 function sectionsOf(file: string): string {
   const source = readFileSync(new URL(`../../src/library/${file}`, import.meta.url), 'utf8');
-  // The set of names is public: src/library/index.ts and testing/index.ts.
+  // The set of names is public: src/library/index.ts, policy.ts and testing/index.ts.
   const isPublic = (name: string): boolean => PUBLIC.has(name);
   const { code } = isolatedDeclarationSync(file, source, {});
   return [...code.matchAll(DECLARATION)]
@@ -52,7 +53,7 @@ function sectionsOf(file: string): string {
 }
 
 const PUBLIC = new Set(
-  ['index.ts', 'testing/index.ts'].flatMap((file) => {
+  ['index.ts', 'policy.ts', 'testing/index.ts'].flatMap((file) => {
     const text = readFileSync(new URL(`../../src/library/${file}`, import.meta.url), 'utf8');
     return [...text.matchAll(/export (?:type )?\{([^}]*)\}/g)].flatMap(
       ([, names = '']) => names.match(/\w+/g) ?? [],

@@ -117,6 +117,7 @@ export const DIAGNOSTIC_CODES = {
   AGW0320: 'A certificate is expired, or not valid yet.',
   AGW0401: 'A port could not be opened.',
   AGW0403: 'The database could not be opened.',
+  AGW0404: 'A policy in TypeScript could not be loaded.',
   AGW0402: 'A package that the configuration needs is not installed.',
 } as const;
 

@@ -23,6 +23,8 @@ export type Reason =
   | 'RateLimit'
   | 'Guardrail'
   | 'MCP'
+  // Not one of upstream's reasons: it has no policies in TypeScript.
+  | 'Policy'
   | 'UpstreamFailure'
   // Not one of upstream's reasons: a client that disconnects is nobody's failure.
   | 'ClientClosed';
@@ -104,6 +106,8 @@ export const ERRORS = {
   // The specification prescribes the text for a webhook; other kinds have their name in its place.
   guardrail_rejected: entry(403, 'Guardrail', 'request rejected by … guardrail'),
   guardrail_failed: entry(503, 'Guardrail', 'prompt guard failed'),
+  policy_denied: entry(403, 'Policy', 'denied by a policy'),
+  policy_failed: entry(500, 'Policy', 'a policy has failed'),
   mcp_invalid: entry(400, 'MCP', 'mcp: the request is not valid'),
   mcp_session_missing: entry(400, 'MCP', 'mcp: session header is required for non-initialize requests'),
   mcp_session_not_found: entry(

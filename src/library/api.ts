@@ -1,3 +1,4 @@
+import type { PolicyDefinition } from '../server/policies/modules/api.ts';
 import type { GatewayConfig } from './config-types.ts';
 import type { RequestFacts } from './request-facts.ts';
 
@@ -14,6 +15,8 @@ export interface GatewayOptions {
   readonly listen?: boolean | 'free';
   /** Listeners that are there from the start, for messages before `createGateway` resolves. */
   readonly on?: { readonly [Name in keyof GatewayEvents]?: (event: GatewayEvents[Name]) => void };
+  /** Policies of the program, which the configuration names: `policies: { modules: [{ policy: 'team' }] }`. */
+  readonly policies?: readonly PolicyDefinition[];
   /** Whether a change of the configuration file, or of a file that it names, takes effect at once. Default: false. */
   readonly watch?: boolean;
 }

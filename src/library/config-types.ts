@@ -753,6 +753,31 @@ export type ProcessingOptions = {
   allowModeOverride?: boolean | string;
 } | null;
 /**
+ * Policies of your own, in TypeScript: each can change, answer or deny requests, responses, calls of MCP servers and of models. They run in order, inside the gateway and with all its rights.
+ *
+ * @minItems 1
+ */
+export type Modules = {
+  /**
+   * File whose default export is the policy, in TypeScript or JavaScript. It is loaded again when it, or a file that it imports, has changed.
+   */
+  module?: string;
+  /**
+   * Name of a policy that the program gives to `createGateway`, instead of a file.
+   */
+  policy?: string;
+  /**
+   * Options of the policy, which the policy's own schema checks.
+   */
+  options?: {
+    [k: string]: unknown;
+  } | null;
+  /**
+   * How long one function of the policy may take; then the request is answered with 500. 5s by default. Code that never waits is not interrupted.
+   */
+  timeout?: string;
+}[];
+/**
  * Computes headers, bodies and other parts of requests and responses.
  */
 export type Transformations =
@@ -854,6 +879,7 @@ export type Policies4 = {
   mcpGuardrails?: McpGuardrails;
   buffer?: Buffer;
   extProc?: ExtProc;
+  modules?: Modules;
   transformations?: Transformations;
   requestHeaderModifier?: RequestHeaderModifier;
   ai?: Ai;
@@ -4299,6 +4325,7 @@ export interface GatewayConfig {
         authorization?: Authorization;
         budgets?: Budgets;
         extProc?: ExtProc;
+        modules?: Modules;
         transformations?: Transformations;
       }[];
       cors?: Cors;
@@ -4310,6 +4337,7 @@ export interface GatewayConfig {
       authorization?: Authorization;
       budgets?: Budgets;
       extProc?: ExtProc;
+      modules?: Modules;
       transformations?: Transformations;
       /**
        * Routes of this gateway.
@@ -4367,6 +4395,7 @@ export interface GatewayConfig {
         authorization?: Authorization;
         budgets?: Budgets;
         extProc?: ExtProc;
+        modules?: Modules;
         transformations?: Transformations;
       } | null;
       /**
@@ -4576,6 +4605,7 @@ export interface GatewayConfig {
       mcpGuardrails?: McpGuardrails;
       buffer?: Buffer;
       extProc?: ExtProc;
+      modules?: Modules;
       transformations?: Transformations;
       requestHeaderModifier?: RequestHeaderModifier;
       ai?: Ai;
@@ -4688,6 +4718,7 @@ export interface GatewayConfig {
       mcpGuardrails?: McpGuardrails;
       buffer?: Buffer;
       extProc?: ExtProc;
+      modules?: Modules;
       transformations?: Transformations;
       requestHeaderModifier?: RequestHeaderModifier;
       ai?: Ai;
@@ -4747,6 +4778,7 @@ export interface GatewayConfig {
       mcpGuardrails?: McpGuardrails;
       buffer?: Buffer;
       extProc?: ExtProc;
+      modules?: Modules;
       transformations?: Transformations;
       requestHeaderModifier?: RequestHeaderModifier;
       ai?: Ai;

@@ -13,7 +13,7 @@ import { type RunningGateway, startGateway } from '../server/runtime/gateway.ts'
 import type { GatewaySockets } from '../server/runtime/open-ports.ts';
 import { PortError, portDiagnostic } from '../server/runtime/port.ts';
 import { LiveConfig } from '../server/runtime/reload/live-config.ts';
-import { compileRuntime } from '../server/runtime/runtime.ts';
+import { buildRuntime } from '../server/runtime/runtime.ts';
 import type { GatewayOptions } from './api.ts';
 import type { CassetteRecorder } from './cassette/recorder.ts';
 import type { GatewayConfig } from './config-types.ts';
@@ -67,7 +67,7 @@ export async function startProgram(
     `${config.config.logging.level},request=off`,
   );
   listeners.log = log;
-  const compiled = compileRuntime({ config, source, log, folder, env });
+  const compiled = await buildRuntime({ config, source, log, folder, env, policies: options.policies });
   const { runtime } = compiled;
   const diagnostics = [...loaded.diagnostics, ...compiled.diagnostics];
   if (diagnostics.some(({ severity }) => severity === 'error')) {
@@ -122,7 +122,7 @@ export function textOf(config: unknown): string {
   }
 }
 
-const OPTIONS = ['env', 'folder', 'listen', 'on', 'watch'];
+const OPTIONS = ['env', 'folder', 'listen', 'on', 'policies', 'watch'];
 
 /** A program in JavaScript may misspell what would close its ports. @throws TypeError */
 function checkOptions(options: GatewayOptions): void {

@@ -61,6 +61,7 @@ import { jwtAuth } from './policies/jwt-auth.ts';
 import { localRateLimit } from './policies/local-rate-limit.ts';
 import { jwtVariable, mcpAuthentication } from './policies/mcp-authentication/index.ts';
 import { mcpSignIn } from './policies/mcp-sign-in.ts';
+import { modules } from './policies/modules/index.ts';
 import { oidc } from './policies/oidc/index.ts';
 import { remoteRateLimit, tokenCostScope } from './policies/remote-rate-limit.ts';
 import { requestMirror } from './policies/request-mirror.ts';
@@ -101,6 +102,7 @@ export const policyKinds = [
   mcpGuardrails, // checks of messages, which the MCP backend runs after the rules
   buffer, // only allowed requests occupy memory
   extProc, // likewise; sets extproc.*, which what follows reads
+  modules, // likewise; before what the configuration says of headers and calls, which can correct it
   transformations, // after all rules too; its metadata is read by what follows
   requestHeaderModifier, // after all rules, which therefore see what the client sent
   aiPolicyKind, // changes and checks of model calls, which the LLM backend runs

@@ -8,7 +8,7 @@ import type { LogDirectives } from '../../src/core/log-directives.ts';
 import { loadConfigText } from '../../src/server/config/load.ts';
 import { type Gateway, startGateway } from '../../src/server/runtime/gateway.ts';
 import { LiveConfig } from '../../src/server/runtime/reload/live-config.ts';
-import { compileRuntime } from '../../src/server/runtime/runtime.ts';
+import { buildRuntime } from '../../src/server/runtime/runtime.ts';
 import { OwnServing } from '../../src/server/workers/own-process.ts';
 import { until } from './until.ts';
 
@@ -84,7 +84,7 @@ export async function gateway(
   const accessLog = memorySink();
   const logLines = memorySink();
   const log = createLog(logLines, level ?? QUIET_REQUESTS, 'text');
-  const compiled = compileRuntime({ config, source, log, folder, env: environment, limits });
+  const compiled = await buildRuntime({ config, source, log, folder, env: environment, limits });
   const errors = compiled.diagnostics.filter(({ severity }) => severity === 'error');
   if (errors.length > 0)
     throw new Error(errors.map(({ message, path }) => `${path.join('.')}: ${message}`).join('\n'));

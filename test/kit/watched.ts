@@ -5,7 +5,7 @@ import { loadConfigText } from '../../src/server/config/load.ts';
 import { handleRequest } from '../../src/server/kernel/pipeline.ts';
 import type { RequestContext } from '../../src/server/kernel/request/request-context.ts';
 import { TraceObserver } from '../../src/server/observe/trace/trace-observer.ts';
-import { compileRuntime } from '../../src/server/runtime/runtime.ts';
+import { buildRuntime } from '../../src/server/runtime/runtime.ts';
 import { openListener } from '../../src/server/transport/listener/listener.ts';
 import { routesConfig } from './routes.ts';
 
@@ -45,7 +45,7 @@ export async function watchedRoute(
     'error',
     'text',
   );
-  const { runtime, diagnostics: problems } = compileRuntime({
+  const { runtime, diagnostics: problems } = await buildRuntime({
     config,
     source,
     log,

@@ -58,7 +58,14 @@ describe('a program with the installed package', () => {
     symlinkSync(join(root, 'node_modules'), join(installed, 'node_modules'));
     for (const scope of ['@types', '@modelcontextprotocol'])
       mkdirSync(join(folder.path, 'node_modules', scope), { recursive: true });
-    for (const name of ['@types/node', 'undici-types', 'openai', '@modelcontextprotocol/client', 'vitest'])
+    for (const name of [
+      '@types/node',
+      'undici-types',
+      'openai',
+      '@modelcontextprotocol/client',
+      'vitest',
+      'zod',
+    ])
       symlinkSync(join(root, 'node_modules', name), join(folder.path, 'node_modules', name));
     writeFileSync(join(folder.path, 'package.json'), '{ "type": "module" }');
     writeFileSync(join(folder.path, 'program.ts'), PROGRAM);
@@ -104,7 +111,7 @@ describe('a program with the installed package', () => {
         skipLibCheck: true,
       };
       const file = join(folder.path, `tsconfig.${moduleResolution}.json`);
-      const examples = ['docs/library.md', 'docs/library-testing.md']
+      const examples = ['docs/library.md', 'docs/library-testing.md', 'docs/policies.md']
         .flatMap((page) => blocksIn(page))
         .filter(({ language }) => language === 'ts');
       expect(examples.length).toBeGreaterThan(3);

@@ -52,6 +52,7 @@ export default defineConfig({
           'workers',
           'library',
           'library-testing',
+          'policies',
         ),
       },
       {

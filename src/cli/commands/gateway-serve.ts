@@ -29,7 +29,7 @@ import {
   LiveConfig,
   type VariablesFile,
 } from '../../server/runtime/reload/live-config.ts';
-import { compileRuntime, type Runtime } from '../../server/runtime/runtime.ts';
+import { buildRuntime, type Runtime } from '../../server/runtime/runtime.ts';
 import type { LineFormats } from '../../server/workers/calls.ts';
 import { OwnServing } from '../../server/workers/own-process.ts';
 import type { Serving } from '../../server/workers/serving.ts';
@@ -150,7 +150,7 @@ async function build(setup: Setup, loaded: ValidConfig, output: Output): Promise
   if (warning !== undefined) log.warn('agctl', warning);
   if (problem !== undefined) log.warn('agctl', 'RUST_LOG is ignored', { problem });
   const pool = workerPool(setup, config, log, output);
-  const { runtime, diagnostics: found } = compileRuntime({
+  const { runtime, diagnostics: found } = await buildRuntime({
     config,
     source,
     log,

@@ -18,6 +18,7 @@ export type DenyingPolicy =
   | 'extProc'
   | 'guardrails'
   | 'jwtAuth'
+  | 'modules'
   | 'oidc'
   | 'rateLimit'
   | 'timeout';
@@ -31,6 +32,7 @@ const REASONS: Readonly<Record<DenyingPolicy, Reason>> = {
   extProc: 'ExtProc',
   guardrails: 'Guardrail',
   jwtAuth: 'JwtAuth',
+  modules: 'Policy',
   oidc: 'Oidc',
   rateLimit: 'RateLimit',
   timeout: 'Timeout',

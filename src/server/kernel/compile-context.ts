@@ -124,6 +124,7 @@ export interface RuntimeSettings extends SlotHolder {
       | 'llmCache'
       | 'mcpToolChanges'
       | 'mirroredRequests'
+      | 'policyCalls'
       | 'sharedStoreMisses'
       | 'tlsFailures'
       | 'tlsReloads',

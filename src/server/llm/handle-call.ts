@@ -12,11 +12,13 @@ import {
   unknownCall,
 } from './call/llm-runtime.ts';
 import type { ModelRequest } from './call/planned-call.ts';
+import { hookCall } from './call/policy-hooks.ts';
 import { replacingName } from './models/model.ts';
 import { modelListResponse, requireAllowed, requireNamed } from './models/model-list.ts';
 import { matchesModel } from './models/model-patterns.ts';
 import { chooseTarget, namedTarget, virtualModelOf } from './models/virtual-models.ts';
 import { isRealtime, openRealtime, realtimeModel } from './realtime/realtime.ts';
+import { OpaqueBody } from './request/call-body.ts';
 import { type Endpoint, endpointAt, isModelList, passthroughAt } from './request/endpoints.ts';
 import { namedModels } from './request/named-models.ts';
 import { isModelOptional, readRequest, requestedModel } from './request/read-request.ts';
@@ -32,17 +34,19 @@ export async function handleCall(ctx: RequestContext, runtime: LlmRuntime): Prom
   if (isRealtime(ctx) && (type ?? 'realtime') === 'realtime') return callRealtime(ctx, runtime);
   const endpoint = type === undefined ? endpointByPath(ctx, runtime) : routedEndpoint(type, ctx);
   if (endpoint === undefined) throw unknownCall(ctx);
-  const body = await readRequest(ctx, endpoint, runtime.maxBodySize);
+  const sent = await readRequest(ctx, endpoint, runtime.maxBodySize);
   const { fixedModel } = runtime;
-  const named = requestedModel(ctx, endpoint, body, { isOptional: fixedModel !== undefined });
-  const requested = named ?? (isModelOptional(endpoint) ? undefined : fixedModel);
+  const named = requestedModel(ctx, endpoint, sent, { isOptional: fixedModel !== undefined });
+  const chosen = named ?? (isModelOptional(endpoint) ? undefined : fixedModel);
+  if (chosen !== undefined) requireAllowed(ctx, chosen);
+  const { body, model } = await hookCall(ctx, endpoint, sent, chosen);
+  const requested = chosen ?? model;
   for (const each of namedModels(body.value, endpoint.format))
     if (each.name !== requested) requireNamed(ctx, each, runtime);
   if (requested === undefined) return callUnnamed(ctx, runtime, { body, endpoint });
-  requireAllowed(ctx, requested);
   const request = {
     requested,
-    wanted: wantedModel(ctx, requested),
+    wanted: model ?? wantedModel(ctx, requested),
     body,
     endpoint,
     isModelFilledIn: named === undefined,
@@ -78,10 +82,16 @@ function wantedModel(ctx: RequestContext, requested: string): string {
   return aiPolicy.get(ctx)?.aliasOf?.(requested) ?? requested;
 }
 
-function callRealtime(ctx: RequestContext, runtime: LlmRuntime): Promise<Reply> {
+async function callRealtime(ctx: RequestContext, runtime: LlmRuntime): Promise<Reply> {
   const requested = realtimeModel(ctx);
   requireAllowed(ctx, requested);
-  const wanted = wantedModel(ctx, requested);
+  const { model: replacing } = await hookCall(
+    ctx,
+    { format: 'realtime' },
+    new OpaqueBody(Buffer.alloc(0), ''),
+    requested,
+  );
+  const wanted = replacing ?? wantedModel(ctx, requested);
   const virtual = virtualModelOf(runtime.virtual, wanted);
   const target = virtual && namedTarget(virtual, chooseTarget(virtual, ctx, { model: wanted }), wanted);
   const model = chooseModel(ctx, runtime, target?.model ?? wanted, target !== undefined);

@@ -16,6 +16,7 @@ import { type Placed, workerFor } from './client/placement.ts';
 import { handleHttp } from './client/streamable-http.ts';
 import { compileTarget } from './compile-target.ts';
 import type { Target } from './connection/target.ts';
+import { guardByPolicies } from './guardrails/policy-hooks.ts';
 import { describeMcp, dumpMcp, viewMcp } from './inspect.ts';
 import { compileToolView } from './names/tool-view.ts';
 import { UnmatchedSettings } from './names/unmatched-settings.ts';
@@ -98,6 +99,7 @@ export const mcp = defineBackend({
         if (config.dnsRebindingProtection !== false)
           checkHostAndOrigin(ctx, context.hostnames, config.dnsRebindingProtection === true);
         bundles?.apply(ctx);
+        guardByPolicies(ctx);
         return isLegacySse(ctx) ? handleLegacySse(ctx, sessions) : handleHttp(ctx, sessions);
       },
       workerFor: (ctx, workers) => workerFor(ctx, workers, placed),

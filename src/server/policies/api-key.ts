@@ -262,7 +262,8 @@ function compileVirtualKeys(
 }
 
 /** Metadata of the caller's key. */
-const keyMetadata = new Slot<Readonly<Record<string, unknown>>>();
+/** `metadata` of the caller's key. */
+export const keyMetadata = new Slot<Readonly<Record<string, unknown>>>();
 
 export const apiKeyVariable = defineVariable(
   'apiKey',

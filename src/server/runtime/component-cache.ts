@@ -11,6 +11,8 @@ import { type ContextOptions, createContext, locationOf } from './compile-contex
 
 /** Lifecycle hooks of a compiled policy, backend or other component. */
 export interface Lifecycle {
+  /** What takes time before its first use. Called once for a new component; problems are reported as while it is compiled. */
+  prepare?(): Promise<void>;
   /** Called whenever a configuration with the component takes effect, also for one that was in use before. */
   served?(): void;
   /** Called on reload with the component being replaced. Return true to take ownership of it, including its `close`. */
@@ -73,6 +75,8 @@ export interface RetiredComponents {
  */
 export class ComponentCache {
   readonly #components = new Map<string, { readonly component: Component; readonly path: Path }>();
+  /** Those that are not of the previous runtime, until they are prepared. */
+  #added: { readonly component: Component; readonly path: Path }[] = [];
   /** Set only while compiling: a chain of all earlier runtimes would be a memory leak. */
   #previous: ComponentCache | undefined;
 
@@ -105,6 +109,7 @@ export class ComponentCache {
       hasSameFiles(known)
         ? known
         : compileComponent(name, inputs, options, path, hostnames, compile);
+    if (component !== known) this.#added.push({ component, path });
     // A duplicate name is an error in the configuration, but both components must be closed.
     let key = name;
     while (this.#components.has(key)) key += '\u0000';
@@ -130,6 +135,18 @@ export class ComponentCache {
   /** Called when all components have been compiled. */
   compiled(): void {
     this.#previous = undefined;
+  }
+
+  /** Lets the new components do what takes time, one after the other. They report to these options. */
+  async prepare({ report, dependsOn }: Pick<ContextOptions, 'report' | 'dependsOn'>): Promise<void> {
+    for (const { component, path } of this.#added.splice(0)) {
+      if (component.value.prepare === undefined) continue;
+      const { problems, files } = component.output;
+      const known = problems.length;
+      await component.value.prepare();
+      for (const { path: inside, problem } of problems.slice(known)) report([...path, ...inside], problem);
+      for (const file of files.keys()) dependsOn(file);
+    }
   }
 
   /** Called when these components replace those of `previous`. Returns those that are no longer used. */

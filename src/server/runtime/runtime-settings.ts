@@ -7,6 +7,7 @@ import type { Config } from '../config/schema.ts';
 import { GatewayDatabase } from '../database/gateway-database.ts';
 import { databaseSchemas } from '../features.ts';
 import type { RuntimeSettings } from '../kernel/compile-context.ts';
+import { programPolicies } from '../kernel/program-policies.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
 import { processSecret } from '../kernel/request/shared-slots.ts';
 import { OWN_STATE, type SharedState } from '../kernel/shared-state.ts';
@@ -32,6 +33,7 @@ interface SettingsOptions {
   readonly log: Log;
   readonly sharing?: Sharing | undefined;
   readonly limits?: Partial<Limits>;
+  readonly policies?: readonly unknown[] | undefined;
 }
 
 /** The database of `config.database`, which the gateway opens. */
@@ -56,7 +58,7 @@ export function runtimeSettings(
   metrics: Metrics,
   database: GatewayDatabase | undefined,
   previous: RuntimeSettings | undefined,
-  { limits = {}, sharing, log }: Pick<SettingsOptions, 'limits' | 'sharing' | 'log'>,
+  { limits = {}, sharing, log, policies }: Omit<SettingsOptions, 'folder'>,
 ): RuntimeSettings {
   const { config, frontendPolicies } = effective;
   const own = {
@@ -87,6 +89,7 @@ export function runtimeSettings(
     counter: (name) => (labels) => metrics.families[name].with(labels).inc(),
     ...own,
   };
+  programPolicies.set(settings, policies);
   countedBatches.set(settings, new CountedBatches(settings));
   const { key } = config.session;
   if (database !== undefined)

@@ -17,11 +17,7 @@ import { signInProblems } from '../config/sign-in-pages.ts';
 import { unmatchedModelProblems } from '../config/unmatched-models.ts';
 import { workerProblems } from '../config/workers.ts';
 import type { GatewayDatabase } from '../database/gateway-database.ts';
-import { compileNetworkAuthorization } from '../expressions/network-authorization.ts';
 import type { Problem, RuntimeSettings, SecretNames } from '../kernel/compile-context.ts';
-import type { Expression } from '../kernel/expression.ts';
-import { resolveConfigFile } from '../kernel/files/config-file.ts';
-import { fileVersion } from '../kernel/files/file-version.ts';
 import { Inspection } from '../kernel/inspection.ts';
 import type { ClientConnection } from '../kernel/request/client-connection.ts';
 import type { Listener } from '../kernel/request/request-context.ts';
@@ -29,26 +25,24 @@ import { canonicalName } from '../kernel/request/request-target.ts';
 import type { RequestValidation } from '../kernel/request/validate-request.ts';
 import { createListenerSelection, type ListenerSelection } from '../kernel/routing/listener-selection.ts';
 import { sharedStore } from '../kernel/shared-store.ts';
-import { loadCatalogs, type PriceCatalog } from '../llm/cost/catalog.ts';
+import type { PriceCatalog } from '../llm/cost/catalog.ts';
 import { mcpProcessOf } from '../mcp/process.ts';
-import { type AccessLogPolicy, compileAccessLogPolicy } from '../observe/access-log.ts';
+import type { AccessLogPolicy } from '../observe/access-log.ts';
 import { Metrics } from '../observe/metrics/metrics.ts';
-import { compileMetricsPolicy } from '../observe/metrics/policy.ts';
-import { type AccessLogExport, compileAccessLogExport } from '../observe/otlp/access-log-export.ts';
-import { compileTracing, resourceSettings, type TracingSettings } from '../observe/otlp/settings.ts';
-import { logScope } from '../observe/scopes.ts';
-import { compileNetworkExtAuthz } from '../policies/ext-authz/network.ts';
-import { type RecordPolicy, recordPolicy } from '../record/policy.ts';
+import type { AccessLogExport } from '../observe/otlp/access-log-export.ts';
+import type { TracingSettings } from '../observe/otlp/settings.ts';
+import type { RecordPolicy } from '../record/policy.ts';
 import { type ConnectionSettings, connectionSettings } from '../transport/connection-settings.ts';
 import type { TlsDefaults } from '../transport/tls/server-tls.ts';
 import { TrustedProxies } from '../transport/trusted-proxies.ts';
 import { namedBackends } from './compile-backend.ts';
-import { type ContextOptions, createContext, locate } from './compile-context.ts';
+import { type ContextOptions, locate } from './compile-context.ts';
 import { type CompiledEntrance, compileEntrance } from './compile-entrance.ts';
 import { compileListener } from './compile-listener.ts';
 import { compileRoute } from './compile-route.ts';
+import { catalogFiles, compileShared } from './compile-shared.ts';
 import { ComponentCache } from './component-cache.ts';
-import { LogReads } from './log-reads.ts';
+import type { LogReads } from './log-reads.ts';
 import { databaseOf, runtimeSettings, type Sharing } from './runtime-settings.ts';
 import { createSharedStore } from './shared-store.ts';
 import { unpricedProblems } from './unpriced-models.ts';
@@ -104,6 +98,11 @@ export interface Runtime {
   readonly files: readonly string[];
   /** Absolute paths of files that policies reload themselves, with the functions to call after a change. */
   readonly reloadedFiles: ReadonlyMap<string, readonly (() => void)[]>;
+  /**
+   * What takes time before the first request: loads the code that the configuration names. Returns all problems. Called once,
+   * by whoever is going to serve the runtime.
+   */
+  prepare(): Promise<readonly Diagnostic[]>;
   /** Ends idle streams before a shutdown. */
   drain(): void;
   close(): Promise<void>;
@@ -123,6 +122,8 @@ export interface CompileOptions {
   readonly sharing?: Sharing | undefined;
   /** Whether problems of severity `note` are wanted. */
   readonly withNotes?: boolean;
+  /** Policies that the configuration may name. A reload keeps them. */
+  readonly policies?: readonly unknown[] | undefined;
   /** Limits that differ from `LIMITS`, for tests. A reload keeps those of the previous runtime. */
   readonly limits?: Partial<Limits>;
 }
@@ -206,8 +207,14 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
       secretNames: settings.secretNames,
       redactor,
       inspection,
-      files: [...files],
+      get files() {
+        return [...files];
+      },
       reloadedFiles: reloadedFilesOf(compiled),
+      prepare: async () => {
+        await components.prepare(contextOptions);
+        return inOrder(diagnostics);
+      },
       drain: () => components.drain(),
       close: async () => {
         await components.close();
@@ -217,6 +224,13 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
     },
     diagnostics: inOrder(diagnostics),
   };
+}
+
+/** Compiles a configuration that is going to be served, and prepares it if it has no errors. As `compileRuntime` otherwise. */
+export async function buildRuntime(options: CompileOptions): Promise<ReturnType<typeof compileRuntime>> {
+  const compiled = compileRuntime(options);
+  if (compiled.diagnostics.some(({ severity }) => severity === 'error')) return compiled;
+  return { runtime: compiled.runtime, diagnostics: [...(await compiled.runtime.prepare())] };
 }
 
 /** Created on first use, and again once more credentials have been read from files. */
@@ -244,6 +258,8 @@ function reportUnused(
         help: `write \`backend: ${name}\` as a backend of a route, or remove it`,
       });
 }
+
+const NO_NAMES: ReadonlySet<string> = new Set();
 
 /** The literal host names of all routes that share a top-level backend, by its id. */
 function hostnamesOfBackends(gateways: readonly GatewayPlan[]): ContextOptions['hostnamesOf'] {
@@ -298,80 +314,6 @@ function compileGateway(
 /** Process settings keep their values from startup, except the price catalogs. */
 function withProcessOf({ config }: Config, loaded: Config): Config {
   return { ...loaded, config: { ...config, modelCatalog: loaded.config.modelCatalog } };
-}
-
-/** Compiles what all routes share. */
-function compileShared(loaded: Config, config: Config, options: ContextOptions, components: ComponentCache) {
-  const expressions: Expression[] = [];
-  const site = (...path: string[]) => ({ options, path, hostnames: NO_NAMES, expressions });
-  const context = (...path: string[]) => createContext(options, path, NO_NAMES, expressions);
-  const { tracing } = components.get(
-    'tracing',
-    [config.config.tracing, config.frontendPolicies.tracing],
-    site(),
-    (inside) => ({ tracing: compileTracing(config, inside) }),
-  );
-  // A catalog can be large, so it is read again only if one of its files has changed.
-  const { catalog } = components.get(
-    'modelCatalog',
-    [config.config.modelCatalog, catalogFiles(config, options.folder).map(fileVersion)],
-    site('config', 'modelCatalog'),
-    (inside) => ({ catalog: loadCatalogs(config.config.modelCatalog, inside) }),
-  );
-  // Compiled even on a reload, which does not apply it, so that its problems are reported.
-  const metricsPolicy = compileMetricsPolicy(loaded.config.metrics, context('config', 'metrics'));
-  const accessLog = compileAccessLogPolicy(
-    config.frontendPolicies.accessLog,
-    context('frontendPolicies', 'accessLog'),
-  );
-  const { otlp } = config.frontendPolicies.accessLog;
-  const resource = resourceSettings(config, options.env);
-  const exporting =
-    otlp &&
-    components.get(
-      'accessLog.otlp',
-      [otlp, resource],
-      site('frontendPolicies', 'accessLog', 'otlp'),
-      (inside) => {
-        const accessLogExport = compileAccessLogExport(otlp, resource, inside);
-        return { accessLogExport, close: () => accessLogExport?.close() };
-      },
-    );
-  const record = recordPolicy(config, logScope, context('frontendPolicies', 'accessLog', 'database'));
-  const { networkAuthorization, networkExtAuthz } = config.frontendPolicies;
-  const admits =
-    networkAuthorization &&
-    compileNetworkAuthorization(networkAuthorization, context('frontendPolicies', 'networkAuthorization'));
-  const authorizer =
-    networkExtAuthz &&
-    components.get(
-      'networkExtAuthz',
-      networkExtAuthz,
-      site('frontendPolicies', 'networkExtAuthz'),
-      (inside) => compileNetworkExtAuthz(networkExtAuthz, inside),
-    );
-  const authorizes =
-    authorizer && ((client: ClientConnection, gone: AbortSignal) => authorizer.authorize(client, gone));
-  const logReads = new LogReads(record === undefined ? expressions : [...expressions, record]);
-  return {
-    tracing,
-    catalog,
-    metricsPolicy,
-    accessLog,
-    accessLogExport: exporting?.accessLogExport,
-    record,
-    admits,
-    authorizes,
-    logReads,
-  };
-}
-
-const NO_NAMES: ReadonlySet<string> = new Set();
-
-function catalogFiles({ config }: Config, folder: string): string[] {
-  return config.modelCatalog.flatMap((entry) =>
-    'file' in entry ? [resolveConfigFile(folder, entry.file)] : [],
-  );
 }
 
 function reloadedFilesOf(gateways: readonly GatewayRuntime[]): Map<string, (() => void)[]> {

@@ -9,7 +9,7 @@ import { type LoadedConfig, loadConfigText } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { compileTraceFilter } from '../observe/trace-subscribers.ts';
 import { type PreparedReload, type RunningGateway, startGateway } from '../runtime/gateway.ts';
-import { compileRuntime, type Runtime } from '../runtime/runtime.ts';
+import { buildRuntime, type Runtime } from '../runtime/runtime.ts';
 import type { Acceptor } from '../transport/listener/injected-connections.ts';
 import type { PortList, PrimaryCalls, TraceRequest, WorkerCalls, WorkerStart } from './calls.ts';
 import { type IpcPort, Link } from './link.ts';
@@ -132,7 +132,7 @@ export class Worker {
     const { logging } = loaded.config.config;
     const sinks = { log: fileSink(STDERR), accessLog: fileSink(STDOUT) };
     const log = createLog(sinks.log, start.logDirectives, start.formats?.log ?? logging.format);
-    const runtime = this.#compile(loaded, start.env, start, log);
+    const runtime = await this.#compile(loaded, start.env, start, log);
     const ports = new WorkerPorts(start.sockets, start.ports);
     const peers = new Peers();
     const gateway = await startGateway({
@@ -164,13 +164,13 @@ export class Worker {
     return { ...loaded, config: loaded.config };
   }
 
-  #compile(
+  async #compile(
     { config, source }: LoadedConfig & { readonly config: Config },
     env: Environment,
     { folder, sessionKey, index, count }: WorkerStart,
     log: Log,
-  ): Runtime {
-    const { runtime, diagnostics } = compileRuntime({
+  ): Promise<Runtime> {
+    const { runtime, diagnostics } = await buildRuntime({
       config,
       source,
       log,
@@ -190,7 +190,7 @@ export class Worker {
     await this.#abort();
     try {
       own.set(ports);
-      const runtime = this.#compile(this.#load(text, env, start), env, start, log);
+      const runtime = await this.#compile(this.#load(text, env, start), env, start, log);
       this.#prepared = { reload: await gateway.prepare(runtime), runtime };
       return undefined;
     } catch (error) {

@@ -11,7 +11,7 @@ import { type RequestBody, rememberJson } from '../request/request-body.ts';
  *
  * @throws AppError `bad_request`, also for a body over `LIMITS.jsonDepth` or `LIMITS.jsonKeys`
  */
-export function rejectRepeatedMembers({ captured, prefix }: RequestBody): void {
+export function rejectRepeatedMembers({ captured, prefix }: Pick<RequestBody, 'captured' | 'prefix'>): void {
   const bytes = captured ?? prefix;
   if (bytes === undefined || !beginsLikeJson(bytes)) return;
   const text = bytes.toString('utf8');

@@ -79,6 +79,8 @@ export interface Policy {
   repeated?(ctx: RequestContext): void;
   /** Runs around the rest of the flow, including all other policies, for example to limit its time. */
   around?(ctx: RequestContext, next: () => Promise<Reply>): Promise<Reply>;
+  /** What takes time before its first request, such as loading code. Called once; problems are reported as while it is compiled. */
+  prepare?(): Promise<void>;
   /** Releases what it holds open. Called once, after its last request. */
   close?(): void | Promise<void>;
 }

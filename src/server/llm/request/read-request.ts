@@ -27,6 +27,11 @@ export async function readRequest(ctx: RequestContext, endpoint: Endpoint, limit
   if (endpoint.takesForms && /^multipart\/form-data\b/i.test(contentType))
     return FormBody.parse(bytes, contentType);
   if (endpoint.isPassthrough && !isJson(bytes, contentType)) return new OpaqueBody(bytes, contentType);
+  return parseCall(bytes);
+}
+
+/** Parses the JSON of a call. @throws AppError (400) in the OpenAI format */
+export async function parseCall(bytes: Buffer): Promise<JsonBody> {
   const body = await JsonBody.parse(bytes);
   rejectCaseVariants(body);
   checkRequestedNumbers(body);

@@ -15,7 +15,7 @@ import type { Effects, GuardedMessage, HeaderMutation, Processor } from './proce
 /** A compiled entry of `processors[]`. */
 export interface Guard {
   readonly processor: Processor;
-  /** Its position and kind for messages, such as `processors[0] (regex)`. */
+  /** What it is in messages, such as `mcpGuardrails.processors[0] (regex)`. */
   readonly name: string;
   readonly phases: ReadonlyMap<string, Phases>;
 }
@@ -25,12 +25,12 @@ const ASKS_FOR_INPUT = /^(?:elicitation|sampling|roots)\//;
 
 /** Runs the processors on the messages of one request, in order: each gets what the previous one left. */
 export class ProcessorChain implements MessageGuards {
+  readonly guards: readonly Guard[];
   readonly #ctx: RequestContext;
-  readonly #guards: readonly Guard[];
 
   constructor(ctx: RequestContext, guards: readonly Guard[]) {
     this.#ctx = ctx;
-    this.#guards = guards;
+    this.guards = guards;
   }
 
   request(message: RpcMessage, target: string, signal: AbortSignal): Promise<GuardedRequest> | undefined {
@@ -72,7 +72,7 @@ export class ProcessorChain implements MessageGuards {
     const guarded = guardedMethod(method);
     // The parameters of `tasks/result` name the task only.
     if (phase === 'request' && guarded !== method) return [];
-    return this.#guards.filter(({ phases }) => {
+    return this.guards.filter(({ phases }) => {
       const own = phases.get(guarded);
       return own === phase || own === 'full';
     });
@@ -217,7 +217,7 @@ export class ProcessorChain implements MessageGuards {
       if (verdict.kind === 'reject')
         throw new RpcError(
           verdict.code,
-          `the ${phase} was rejected by mcpGuardrails.${name}: ${verdict.reason}`,
+          `the ${phase} was rejected by ${name}: ${verdict.reason}`,
           verdict.data,
         );
       if (verdict.effects !== undefined) this.#keep(verdict.effects, mutations);
@@ -230,7 +230,7 @@ export class ProcessorChain implements MessageGuards {
       observer?.guardrail(phase, 'failed', processor.place, problem);
       const fields = mcpFields.get(this.#ctx);
       if (fields !== undefined && problem !== undefined) fields.errorDetail = problem;
-      throw new RpcError(RPC.internalError, `the ${phase} could not be checked by mcpGuardrails.${name}`);
+      throw new RpcError(RPC.internalError, `the ${phase} could not be checked by ${name}`);
     }
   }
 }

@@ -114,7 +114,7 @@ function compileGuard(config: ProcessorConfig, index: number, context: CompileCo
   checkMethods(config, checkable, phases, context.at('methods'));
   const processor = compileProcessor(config, context);
   if (processor === undefined) return undefined;
-  return { processor, phases, name: `processors[${index}] (${config.kind})` };
+  return { processor, phases, name: `mcpGuardrails.processors[${index}] (${config.kind})` };
 }
 
 /** Reports keys that name no method or have no effect, and a processor without any effect: it would let all pass. */

@@ -123,6 +123,11 @@ function httpFamilies({ counter, histogram }: Create, labels: readonly string[],
     mirroredRequests: counter('mirrored_requests', 'Total number of requests selected by requestMirror', [
       'outcome',
     ]),
+    policyCalls: counter(
+      'policy_calls',
+      'Total number of calls of the functions of policies in TypeScript: `pass`, `answer`, `deny` or `fail`',
+      ['policy', 'function', 'outcome'],
+    ),
     sharedStoreMisses: counter(
       'shared_store_misses',
       'Total number of operations on the shared store that were done without it, or rejected',

@@ -223,7 +223,8 @@ function decode(credentials: string): string | undefined {
 }
 
 /** Name of the authenticated user. */
-const userName = new Slot<string>();
+/** The authenticated user. */
+export const userName = new Slot<string>();
 
 export const basicAuthVariable = defineVariable(
   'basicAuth',

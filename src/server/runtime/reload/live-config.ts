@@ -13,7 +13,7 @@ import type { Config } from '../../config/schema.ts';
 import { findProblems } from '../find-problems.ts';
 import type { Gateway } from '../gateway.ts';
 import { PortError, portDiagnostic } from '../port.ts';
-import { compileRuntime, type Runtime } from '../runtime.ts';
+import { buildRuntime, type Runtime } from '../runtime.ts';
 import { changesBetween, needRestart } from './changes.ts';
 import { FileWatch } from './file-watch.ts';
 
@@ -235,7 +235,7 @@ export class LiveConfig {
     const { gateway, folder, log } = this.#options;
     const before = this.#served;
     const previous = before.runtime;
-    const { runtime, diagnostics: more } = compileRuntime({ config, source, log, folder, env, previous });
+    const { runtime, diagnostics: more } = await buildRuntime({ config, source, log, folder, env, previous });
     const all = [...diagnostics, ...more];
     log.debug(SCOPE, 'read, checked and compiled', { ms: Math.round(performance.now() - started) });
     this.#compiledFrom = runtime.files;

@@ -1,0 +1,169 @@
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { blocksIn } from '../../../kit/documentation.ts';
+import { temporaryFolder } from '../../../kit/folder.ts';
+import { agctl, service } from '../../../kit/process.ts';
+import { until } from '../../../kit/until.ts';
+
+// Policies in files, which Node.js loads as it loads any other: in the program that is built.
+
+const configOf = (modules: object, config: object = {}): string =>
+  JSON.stringify({
+    config,
+    gateways: {
+      default: {
+        port: 0,
+        address: '127.0.0.1',
+        routes: [{ policies: { modules, directResponse: { status: 200, body: 'answered' } } }],
+      },
+    },
+  });
+
+const TEAM = `
+import { definePolicy } from '@agctl/agctl/policy';
+import { denied } from './rules.ts';
+
+interface Options { readonly team: string }
+
+export default definePolicy({
+  name: 'team',
+  options: {
+    '~standard': {
+      version: 1,
+      vendor: 'test',
+      validate: (value: unknown) => ({ value: value as Options }),
+    },
+  },
+  request(request, { deny, options }): void {
+    if (request.path === denied) deny(\`not for \${options.team}\`);
+  },
+});
+`;
+
+async function policyFolder(rules = 'export const denied: string = "/a";') {
+  const folder = await temporaryFolder();
+  const write = (name: string, text: string): void => writeFileSync(join(folder.path, name), text);
+  write('team.ts', TEAM);
+  write('rules.ts', rules);
+  return { ...folder, write, [Symbol.asyncDispose]: folder[Symbol.asyncDispose] };
+}
+
+const entry = { module: './team.ts', options: { team: 'reds' } };
+
+describe('policies in files', () => {
+  test('a policy in TypeScript is loaded from beside the configuration, where the package is not installed', async () => {
+    await using folder = await policyFolder();
+    folder.write('gateway.yaml', configOf([entry]));
+    await using gateway = await service(['serve', '-f', join(folder.path, 'gateway.yaml')]);
+    const denied = await fetch(new URL('/a', gateway.url));
+    expect([denied.status, await denied.text()]).toEqual([403, 'not for reds']);
+    expect(await (await fetch(new URL('/b', gateway.url))).text()).toBe('answered');
+    expect(gateway.stderr).not.toMatch(/warning|experimental/i);
+  });
+
+  test.each([1, 2])(
+    'a change of a file that a policy imports takes effect, with %i workers',
+    async (workers) => {
+      await using folder = await policyFolder();
+      folder.write('gateway.yaml', configOf([entry], { workers }));
+      await using gateway = await service(['serve', '-f', join(folder.path, 'gateway.yaml')]);
+      const status = async (path: string): Promise<number> =>
+        (await fetch(new URL(path, gateway.url))).status;
+      expect([await status('/a'), await status('/b')]).toEqual([403, 200]);
+      folder.write('rules.ts', 'export const denied: string = "/b";');
+      await until(async () => (await status('/b')) === 403);
+      expect(await status('/a')).toBe(200);
+      // A mistake leaves the policy as it is, until it is corrected.
+      folder.write('rules.ts', 'export const denied string = "/c";');
+      await until(() => gateway.stderr.includes('AGW0404'));
+      expect(gateway.stderr).toMatch(/the policy cannot be used: .*\(\/\S+\/rules\.ts:1\)/);
+      expect(await status('/b')).toBe(403);
+      folder.write('rules.ts', 'export const denied: string = "/c";');
+      await until(async () => (await status('/c')) === 403);
+    },
+  );
+
+  test.each([
+    ['a file that does not exist', { module: './none.ts' }, /AGW0107.*file not found: \S+\/none\.ts/],
+    [
+      'a file that imports one that does not exist',
+      { module: './lacks.ts' },
+      /AGW0404.*Cannot find module '\S+\/gone\.ts'/,
+    ],
+    [
+      'syntax that types cannot be removed from',
+      { module: './enum.ts' },
+      /AGW0404.*enum is not supported in strip-only mode \(\S+\/enum\.ts:1\)/,
+    ],
+    ['code that throws', { module: './throws.ts' }, /AGW0404.*not today \(\S+\/throws\.ts:2:7\)/],
+    [
+      'no default export',
+      { module: './rules.ts' },
+      /AGW0404.*expected a policy as the default export.*found none/,
+    ],
+    [
+      'options of a policy without any',
+      { module: './plain.ts', options: { team: 'reds' } },
+      /AGW0104.*takes no options/,
+    ],
+    ['neither file nor name', {}, /expected either `module` or `policy`/],
+    ['both file and name', { module: './plain.ts', policy: 'a' }, /expected either `module` or `policy`/],
+    ['a name, as no program gives it one', { policy: 'a' }, /AGW0107.*the program gives no policy `a`/],
+    ['a time limit of nothing', { module: './plain.ts', timeout: '0s' }, /AGW0104.*above zero/],
+  ])('serve refuses %s, with its place', async (_what, given, problem) => {
+    await using folder = await policyFolder();
+    folder.write('lacks.ts', "import './gone.ts';");
+    folder.write('enum.ts', 'enum Team { Reds }');
+    folder.write('throws.ts', '// a comment\nthrow new Error("not today");');
+    folder.write('plain.ts', 'export default { name: "plain", request() {} };');
+    folder.write('gateway.yaml', configOf([given]));
+    const { code, stderr } = await agctl(['serve', '-f', join(folder.path, 'gateway.yaml')]);
+    expect(code).toBe(1);
+    expect(stderr.replaceAll(/\s+/g, ' ')).toMatch(problem);
+    expect(stderr).toMatch(/gateway\.yaml:1:\d+/);
+  });
+
+  test('config validate runs no code of a policy, and says that its file is missing', async () => {
+    await using folder = await policyFolder();
+    folder.write(
+      'writes.ts',
+      `import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'; writeFileSync(${JSON.stringify(join(folder.path, 'ran'))}, '');`,
+    );
+    folder.write('gateway.yaml', configOf([{ module: './writes.ts' }, { module: './none.ts' }]));
+    const { code, stderr } = await agctl(['config', 'validate', join(folder.path, 'gateway.yaml')]);
+    expect([code, existsSync(join(folder.path, 'ran'))]).toEqual([1, false]);
+    expect(stderr).toContain('file not found');
+  });
+
+  test('the files of docs/policies.md do what it says', async () => {
+    await using folder = await temporaryFolder();
+    const blocks = blocksIn('docs/policies.md');
+    const [config = '', team = '', withOptions = ''] = ['yaml', 'ts', 'ts'].map(
+      (language, at) => blocks.filter((block) => block.language === language)[Math.max(0, at - 1)]?.text,
+    );
+    mkdirSync(join(folder.path, 'policies'));
+    mkdirSync(join(folder.path, 'node_modules'));
+    symlinkSync(
+      new URL('../../../../node_modules/zod', import.meta.url),
+      join(folder.path, 'node_modules/zod'),
+    );
+    writeFileSync(join(folder.path, 'gateway.yaml'), config.replace('port: 3000', 'port: 0'));
+    writeFileSync(join(folder.path, 'policies/team.ts'), withOptions);
+    await using gateway = await service(['serve', '-f', join(folder.path, 'gateway.yaml')]);
+    const ask = async (of: string): Promise<unknown[]> => {
+      const response = await fetch(new URL('/v1/models', gateway.url), { headers: { 'x-team': of } });
+      return [response.status, await response.text()];
+    };
+    expect(await ask('reds')).toEqual([200, expect.any(String)]);
+    expect(await ask('greens')).toEqual([401, expect.stringContaining('unknown team greens')]);
+    // The first file has no options.
+    writeFileSync(join(folder.path, 'policies/team.ts'), team);
+    await until(() => gateway.stderr.includes('takes no options'));
+    writeFileSync(
+      join(folder.path, 'gateway.yaml'),
+      config.replace('port: 3000', 'port: 0').replace(/options: .*/, ''),
+    );
+    await until(async () => (await ask('greens'))[0] === 200);
+  });
+});
