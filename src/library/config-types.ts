@@ -21,7 +21,7 @@ export type Policies = {
     /**
      * Maximum time of a call.
      */
-    requestTimeout?: string;
+    requestTimeout?: '30s' | (string & {});
   } | null;
   tcp?: Tcp;
 } | null;
@@ -78,7 +78,7 @@ export type Tcp = {
   /**
    * Maximum time to open a connection.
    */
-  connectTimeout?: string;
+  connectTimeout?: '30s' | (string & {});
   /**
    * Keepalive probes, with the settings of the operating system.
    */
@@ -172,7 +172,7 @@ export type Cors = {
   /**
    * How long browsers may cache the response to a preflight; the browser's default if absent.
    */
-  maxAge?: string;
+  maxAge?: '30s' | (string & {});
 } | null;
 /**
  * Signs browsers in at an OpenID provider, with a session in encrypted cookies.
@@ -612,7 +612,7 @@ export type Budgets = {
   /**
    * Amount per window: USD, by the prices of `config.modelCatalog`, or tokens; per `hour`, `day`, `week` (from Monday), `month` (in UTC) or `total`.
    */
-  limit: string;
+  limit: '10USD/day' | '500000tokens/month' | (string & {});
   /**
    * CEL expression such as `apiKey.team` or `jwt.sub`: each value has the whole amount for itself. By default, all calls share it. Calls for which the expression fails share one amount too; the first of them is logged.
    */
@@ -703,7 +703,7 @@ export type Policies3 = {
     /**
      * Maximum time of a call.
      */
-    requestTimeout?: string;
+    requestTimeout?: '30s' | (string & {});
   } | null;
   tcp?: Tcp;
 } | null;
@@ -775,7 +775,7 @@ export type Modules = {
   /**
    * How long one function of the policy may take; then the request is answered with 500. 5s by default. Code that never waits is not interrupted.
    */
-  timeout?: string;
+  timeout?: '30s' | (string & {});
 }[];
 /**
  * Computes headers, bodies and other parts of requests and responses.
@@ -907,15 +907,15 @@ export type Timeout = {
   /**
    * Maximum time from the request to its response headers, including all policies and backend calls; then 504. Unlimited by default.
    */
-  requestTimeout?: string;
+  requestTimeout?: '30s' | (string & {});
   /**
    * Maximum time of one backend call until its response headers; then 504, or an MCP error for calls of MCP servers over HTTP and of `openapi` targets. 5m by default. No effect on stdio targets, whose responses have no headers.
    */
-  backendRequestTimeout?: string;
+  backendRequestTimeout?: '30s' | (string & {});
   /**
    * Maximum time without data in a backend's response body; then the response is aborted. `0s`: unlimited. 5m for plain HTTP services by default, 1m for models. No limit for MCP servers.
    */
-  backendIdleTimeout?: string;
+  backendIdleTimeout?: '30s' | (string & {});
 } | null;
 /**
  * Changes response headers before the response is sent to the client.
@@ -1070,7 +1070,7 @@ export type LocalRateLimit =
       /**
        * Interval at which tokens are added.
        */
-      fillInterval: string;
+      fillInterval: '30s' | (string & {});
       /**
        * What is counted: requests, or LLM tokens of calls of models, which are deducted when a call has ended.
        */
@@ -1099,7 +1099,7 @@ export type LocalRateLimit =
         /**
          * Interval at which tokens are added.
          */
-        fillInterval: string;
+        fillInterval: '30s' | (string & {});
         /**
          * What is counted: requests, or LLM tokens of calls of models, which are deducted when a call has ended.
          */
@@ -1811,7 +1811,7 @@ export type JwtSign = {
   /**
    * Lifetime of a token, as its `exp` says.
    */
-  ttl?: string;
+  ttl?: '30s' | (string & {});
   location?: Location2;
 } | null;
 export type _Schema2 =
@@ -1996,7 +1996,7 @@ export type Cache2 = {
   /**
    * How long to keep tokens that have no lifetime.
    */
-  defaultTtl?: string;
+  defaultTtl?: '30s' | (string & {});
 } | null;
 /**
  * A token for a service of another organization, in the name of the user (Cross App Access): the identity provider issues an assertion, for which the authorization server of the service issues the token.
@@ -2318,7 +2318,7 @@ export type Retry = {
   /**
    * Wait before each repetition; none by default.
    */
-  backoff?: string;
+  backoff?: '30s' | (string & {});
   /**
    * Statuses of responses after which the call is repeated. Calls that could not connect are always repeated.
    */
@@ -2528,7 +2528,7 @@ export type Policies5 = {
     /**
      * Maximum time to open a connection; then 504. Default: 10 s.
      */
-    connectTimeout?: string;
+    connectTimeout?: '30s' | (string & {});
     /**
      * Keepalive probes of TCP.
      */
@@ -2540,7 +2540,7 @@ export type Policies5 = {
       /**
        * Idle time before the first probe.
        */
-      time?: string;
+      time?: '30s' | (string & {});
     } | null;
   } | null;
   /**
@@ -2554,7 +2554,7 @@ export type Policies5 = {
     /**
      * Maximum time of one call until its response headers; then 504. It replaces `backendRequestTimeout` of the route.
      */
-    requestTimeout?: string | null;
+    requestTimeout?: '30s' | (string & {}) | null;
   } | null;
   /**
    * Asks an endpoint picker of the Gateway API Inference Extension which endpoint of a `service` gets a request, with Envoy's protocol `envoy.service.ext_proc.v3` (gRPC).
@@ -2655,7 +2655,7 @@ export type Targets = {
     /**
      * Stops the process of a session that has been unused for this time; the session's next request starts another. For servers without state: only the log level and resource subscriptions are restored, and a stopped server sends no updates. Off by default. With `shared`: how long the process is kept after its last session.
      */
-    idleTimeout?: string;
+    idleTimeout?: '30s' | (string & {});
     /**
      * Start with an empty environment: the server only gets `env`.
      */
@@ -3100,7 +3100,28 @@ export type Models = {
    * Kind of provider, such as `oaiCompat` or `echo`, a `custom` description of one, or a reference to an entry of `llm.providers`.
    */
   provider:
-    | string
+    | 'oaiCompat'
+    | 'openAI'
+    | 'anthropic'
+    | 'gemini'
+    | 'vertex'
+    | 'bedrock'
+    | 'azure'
+    | 'echo'
+    | 'baseten'
+    | 'cerebras'
+    | 'cohere'
+    | 'deepinfra'
+    | 'deepseek'
+    | 'fireworks'
+    | 'groq'
+    | 'huggingface'
+    | 'mistral'
+    | 'ollama'
+    | 'openrouter'
+    | 'togetherai'
+    | 'xai'
+    | (string & {})
     | {
         /**
          * Name of an entry of `llm.providers`.
@@ -3224,7 +3245,7 @@ export type Models = {
     /**
      * How long an answer is given again. Default: 10m.
      */
-    ttl?: string;
+    ttl?: '30s' | (string & {});
     /**
      * Who gets an answer again. `caller`: the one who got it first, by its key, token or user, or by the credentials that it sends. `shared`: everybody who may call the model.
      */
@@ -3266,7 +3287,7 @@ export type Models = {
       /**
        * Duration of the first eviction. The second in a row lasts twice as long, the third three times, up to 1h. Default: the value of `Retry-After` or `x-ratelimit-reset…` in the failed response, else 3s.
        */
-      duration?: string;
+      duration?: '30s' | (string & {});
       /**
        * Consecutive failures that evict. Without this and `healthThreshold`, the first failure evicts.
        */
@@ -3376,7 +3397,30 @@ export type Providers = {
   /**
    * Kind of provider, or a `custom` description of one.
    */
-  provider: string | Provider;
+  provider:
+    | 'oaiCompat'
+    | 'openAI'
+    | 'anthropic'
+    | 'gemini'
+    | 'vertex'
+    | 'bedrock'
+    | 'azure'
+    | 'echo'
+    | 'baseten'
+    | 'cerebras'
+    | 'cohere'
+    | 'deepinfra'
+    | 'deepseek'
+    | 'fireworks'
+    | 'groq'
+    | 'huggingface'
+    | 'mistral'
+    | 'ollama'
+    | 'openrouter'
+    | 'togetherai'
+    | 'xai'
+    | (string & {})
+    | Provider;
   params?: Params;
   /**
    * Same as in a model; values of the model take precedence.
@@ -3531,7 +3575,7 @@ export interface GatewayConfig {
     /**
      * Address of the admin server: `ip:port`, `localhost:port` for both loopback addresses, `unix:/path`, or `off`.
      */
-    adminAddr?: string;
+    adminAddr?: '127.0.0.1:15000' | 'unix:/run/agctl/admin.sock' | 'off' | (string & {});
     /**
      * Host names of the admin server, in addition to `localhost` and IP addresses. Requests with other Host headers are rejected, which protects against DNS rebinding by web pages.
      */
@@ -3560,11 +3604,11 @@ export interface GatewayConfig {
     /**
      * Address of the metrics server (`/metrics`); all addresses of the machine, port 15020, by default.
      */
-    statsAddr?: string;
+    statsAddr?: '127.0.0.1:15000' | 'unix:/run/agctl/admin.sock' | 'off' | (string & {});
     /**
      * Address of the readiness server (`/healthz/ready`, `/healthz/live`, `/healthz/startup`); all addresses of the machine, port 15021, by default.
      */
-    readinessAddr?: string;
+    readinessAddr?: '127.0.0.1:15000' | 'unix:/run/agctl/admin.sock' | 'off' | (string & {});
     /**
      * The metrics.
      */
@@ -3649,7 +3693,7 @@ export interface GatewayConfig {
       /**
        * URL of a Redis (6.2 or later) or Valkey server: `redis://`, or `rediss://` with TLS, then `user:password@` if needed, host, port (6379 by default) and `/` with the number of the database (0 by default).
        */
-      redis: string;
+      redis: 'rediss://:$REDIS_PASSWORD@redis.example.com:6379/0' | (string & {});
       /**
        * TLS of the connections to the server. Files are read when agctl starts.
        */
@@ -3701,7 +3745,7 @@ export interface GatewayConfig {
       /**
        * How long a request waits for the server. Then `failureMode` applies, without waiting, until the server answers again.
        */
-      timeout?: string;
+      timeout?: '30s' | (string & {});
       /**
        * What happens while the server is not available.
        */
@@ -3723,7 +3767,7 @@ export interface GatewayConfig {
       /**
        * Time without a request after which a session ends.
        */
-      sessionTtl?: string;
+      sessionTtl?: '30s' | (string & {});
       /**
        * Maximum number of sessions; further ones are rejected with status 503.
        */
@@ -3954,7 +3998,7 @@ export interface GatewayConfig {
     /**
      * How long open requests may take to finish after a shutdown has started.
      */
-    connectionTerminationDeadline?: string;
+    connectionTerminationDeadline?: '30s' | (string & {});
   } | null;
   /**
    * Settings for every connection and request, before routing and after the response.
@@ -4008,7 +4052,7 @@ export interface GatewayConfig {
         /**
          * Age at which records and sums are deleted.
          */
-        retention?: string;
+        retention?: '30s' | (string & {});
         /**
          * What happens to requests while the database fails: `allow`, they go on, and are recorded later or, if too many wait, not at all, which is logged and counted; `deny`, they are answered with status 503.
          */
@@ -4110,7 +4154,7 @@ export interface GatewayConfig {
       /**
        * How long an HTTP/1.1 connection may be idle between requests; 65 s by default.
        */
-      http1IdleTimeout?: string;
+      http1IdleTimeout?: '30s' | (string & {});
       /**
        * Bytes that a client may send of one HTTP/2 request before they are read; 65535 by default.
        */
@@ -4130,15 +4174,15 @@ export interface GatewayConfig {
       /**
        * Interval of pings on HTTP/2 connections; none by default.
        */
-      http2KeepaliveInterval?: string;
+      http2KeepaliveInterval?: '30s' | (string & {});
       /**
        * How long a client may take to answer a ping before its connection is closed; 20 s by default.
        */
-      http2KeepaliveTimeout?: string;
+      http2KeepaliveTimeout?: '30s' | (string & {});
       /**
        * Age at which a connection is closed, after its open requests; it may get older with requests that take longer. No limit by default.
        */
-      maxConnectionDuration?: string;
+      maxConnectionDuration?: '30s' | (string & {});
     } | null;
     /**
      * TLS of all listeners that have `tls`.
@@ -4147,7 +4191,7 @@ export interface GatewayConfig {
       /**
        * How long the TLS handshake of a client may take; 15 s by default.
        */
-      handshakeTimeout?: string;
+      handshakeTimeout?: '30s' | (string & {});
       /**
        * Protocols that clients of `HTTPS` may select, the preferred one first; both by default.
        *
@@ -4190,7 +4234,7 @@ export interface GatewayConfig {
         /**
          * Idle time before the first probe.
          */
-        time?: string;
+        time?: '30s' | (string & {});
       };
     } | null;
     /**
@@ -4962,7 +5006,7 @@ export interface Policies2 {
     /**
      * Maximum time of a call.
      */
-    requestTimeout?: string;
+    requestTimeout?: '30s' | (string & {});
   } | null;
   tcp?: Tcp;
 }

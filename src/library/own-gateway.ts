@@ -38,8 +38,11 @@ export class OwnGateway implements Gateway {
   }
 
   get warnings(): readonly ConfigProblem[] {
-    const { live, isFile } = this.#program;
-    return problemsOf(live.served.runtime.redactor().value(live.served.diagnostics), isFile);
+    const { live, isFile, sockets } = this.#program;
+    const { runtime, diagnostics } = live.served;
+    // Ports that everyone can reach are not opened.
+    const own = sockets === 'configured' ? diagnostics : diagnostics.filter(({ code }) => code !== 'AGW0312');
+    return problemsOf(runtime.redactor().value(own), isFile);
   }
 
   // Properties, so that they can be passed on without their object.

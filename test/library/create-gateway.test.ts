@@ -132,6 +132,22 @@ describe('createGateway', () => {
       },
     ]);
   });
+
+  test('warns of ports that everyone can use, if it opens them', async () => {
+    const config: GatewayConfig = {
+      gateways: { default: { port: 0 } },
+      llm: { models: [{ name: '*', provider: 'openAI', params: { apiKey: 'key-of-the-provider' } }] },
+    };
+    const warnedOf = async (listen: boolean | 'free'): Promise<string[]> => {
+      await using gateway = await createGateway(config, { listen });
+      return gateway.warnings.map(({ code }) => code).filter((code) => code === 'AGW0312');
+    };
+    expect([await warnedOf(true), await warnedOf('free'), await warnedOf(false)]).toEqual([
+      ['AGW0312'],
+      [],
+      [],
+    ]);
+  });
 });
 
 describe('mistakes in JavaScript', () => {

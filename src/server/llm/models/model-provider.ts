@@ -13,9 +13,11 @@ export const fieldsSchema = z.record(nonEmpty, z.json());
 const customSchema = z.strictObject({ custom: customProviderSchema });
 
 /** The name of a kind of provider. Those that do not exist are reported later, with the ones that do. */
-const kindName = nonEmpty.refine((name) => name.toLowerCase() !== 'copilot', {
-  error: `the provider \`copilot\` is not supported: ${NO_COPILOT}`,
-});
+const kindName = nonEmpty
+  .refine((name) => name.toLowerCase() !== 'copilot', {
+    error: `the provider \`copilot\` is not supported: ${NO_COPILOT}`,
+  })
+  .meta({ examples: [...providerNames] });
 
 /** `provider` of a model. */
 export const modelProviderSchema = z
