@@ -2,6 +2,9 @@
 // that a question was taken from should be among the first five results at the default `minScore`; forty questions about
 // other subjects should find nothing. Reference rankings of the same chunks stand beside it (memory/reference.mjs).
 //
+//   --corpus FOLDER --questions FILE
+//                       any folder of texts, with `[[question, [page, …]], …]` (memory/corpus.mjs); both repeatable, and
+//                       then nothing else is measured
 //   --docs NAME=FOLDER  a documentation set, such as a checkout of a project's docs (memory/documentation.mjs); repeatable
 //   --model FOLDER      an ONNX model, in addition to the built-in embedder
 //   --cache FOLDER      keeps the model's vectors for later runs
@@ -22,6 +25,7 @@ import { search } from '../src/adapter/memory/search/search.ts';
 import { createLog } from '../src/core/log.ts';
 import { cachedEmbedder } from './memory/cached-embedder.mjs';
 import { DEVELOPMENT, HELD_OUT } from './memory/corpora.mjs';
+import { corpusSet } from './memory/corpus.mjs';
 import { documentationSet } from './memory/documentation.mjs';
 import { OFF_TOPIC } from './memory/questions.mjs';
 import { createReference } from './memory/reference.mjs';
@@ -34,6 +38,8 @@ const NAMESPACE = 'bench-retrieval';
 
 const { values } = parseArgs({
   options: {
+    corpus: { type: 'string', multiple: true, default: [] },
+    questions: { type: 'string', multiple: true, default: [] },
     docs: { type: 'string', multiple: true, default: [] },
     model: { type: 'string' },
     cache: { type: 'string' },
@@ -47,15 +53,19 @@ const { values } = parseArgs({
 const say = (line) => void process.stdout.write(`${line}\n`);
 const log = createLog({ write: () => undefined }, 'error', 'text');
 
-/** Recall at five and mean reciprocal rank of one ranking. */
+/** Figures of one ranking: of questions that have an answer, and of those that have none. */
 class Tally {
+  asked = 0;
   found = 0;
   reciprocal = 0;
-  asked = 0;
+  empty = 0;
+  unanswerable = 0;
+  answered = 0;
 
   /** @param files of the results, best first */
   count(files, expected) {
     this.asked += 1;
+    this.empty += files.length === 0;
     const rank = files.slice(0, LIMIT).findIndex((file) => expected.includes(file));
     if (rank === -1) return false;
     this.found += 1;
@@ -63,13 +73,24 @@ class Tally {
     return true;
   }
 
-  toString() {
-    return `${(this.found / this.asked).toFixed(3)} / ${(this.reciprocal / this.asked).toFixed(3)}`;
+  countOffTopic(files) {
+    this.unanswerable += 1;
+    this.answered += files.length > 0;
+  }
+
+  row() {
+    const share = (count) => (count / this.asked).toFixed(3);
+    return {
+      'recall@5': share(this.found),
+      MRR: share(this.reciprocal),
+      empty: `${this.empty} of ${this.asked}`,
+      'off topic, with results': this.unanswerable === 0 ? '' : `${this.answered} of ${this.unanswerable}`,
+    };
   }
 }
 
-/** Figures of all rankings, by name, as recall / MRR; of the product also by kind of question. */
-async function measure({ name, pages, questions }, embedder, label) {
+/** Rows of all rankings. */
+async function measure({ name, pages, questions, offTopic = OFF_TOPIC }, embedder, label) {
   const dataDir = mkdtempSync(join(tmpdir(), 'agctl-retrieval-'));
   const opened = await openStore({ dataDir, databaseUrl: values.postgres, log });
   const store = opened.namespace(NAMESPACE);
@@ -79,57 +100,49 @@ async function measure({ name, pages, questions }, embedder, label) {
       await ingestDocument({ store, embedder }, { title, content: rest, source: file });
     await embeddings.settled(HOUR);
     const chunks = await chunksOf(store);
-    if (!embedder.isImmediate) await addVectors(chunks, embedder);
+    await addVectors(chunks, embedder);
     const reference = createReference(chunks);
     const tallies = new Map();
     const tally = (key) => tallies.get(key) ?? tallies.set(key, new Tally()).get(key);
     const times = [];
-    let leaked = 0;
-    for (const { kind, question, files } of questions) {
-      const vector = embedder.isImmediate ? undefined : await embedder.embedQuery(question);
+    const ask = async (query, minScore) =>
+      search({ store, embedder, embeddings }, { query, limit: LIMIT, minScore });
+    const pagesOf = ({ results }) => results.map(({ metadata }) => metadata.source);
+    const referencePages = async (question, use) => {
+      const vector = await embedder.embedQuery(question);
       for (const [ranking, rank] of Object.entries(reference.rankings))
-        tally(ranking).count(
+        use(
+          tally(ranking),
           rank(question, vector).map((row) => chunks[row].file),
-          files,
         );
-      const ask = (minScore) =>
-        search({ store, embedder, embeddings }, { query: question, limit: LIMIT, minScore });
-      const { results, tookMs, hint } = await ask(MIN_SCORE);
-      times.push(tookMs);
-      const own = results.map(({ metadata }) => metadata.source);
-      const isFound = tally(label).count(own, files);
-      tally(`${label}: ${kind}`).count(own, files);
-      tally(`${label} without minScore`).count(
-        (await ask(0)).results.map(({ metadata }) => metadata.source),
-        files,
-      );
+    };
+    const kinds = new Set(questions.map(({ kind }) => kind));
+    for (const { kind, question, files } of questions) {
+      await referencePages(question, (one, found) => one.count(found, files));
+      const reply = await ask(question, MIN_SCORE);
+      times.push(reply.tookMs);
+      const isFound = tally(label).count(pagesOf(reply), files);
+      if (kinds.size > 1) tally(`${label}: ${kind}`).count(pagesOf(reply), files);
+      tally(`${label} without minScore`).count(pagesOf(await ask(question, 0)), files);
       if (values.misses && !isFound)
-        say(`missed  ${kind} ${question.slice(0, 100)} [${files}] ${hint ?? own}`);
+        say(`missed  ${kind} ${question.slice(0, 100)} [${files}] ${reply.hint ?? pagesOf(reply)}`);
     }
-    for (const question of OFF_TOPIC) {
-      const { count, results } = await search(
-        { store, embedder, embeddings },
-        { query: question, limit: LIMIT, minScore: MIN_SCORE },
-      );
-      leaked += count > 0;
-      if (values.misses && count > 0) say(`leaked  ${question}: ${results[0].score} ${results[0].name}`);
+    for (const question of offTopic) {
+      await referencePages(question, (one, found) => one.countOffTopic(found));
+      const reply = await ask(question, MIN_SCORE);
+      tally(label).countOffTopic(pagesOf(reply));
+      if (values.misses && reply.count > 0)
+        say(`leaked  ${question}: ${reply.results[0].score} ${reply.results[0].name}`);
     }
     reference.close();
     times.sort((a, b) => a - b);
-    const rows = [...tallies].map(([ranking, figures]) => ({
+    return [...tallies].map(([ranking, figures]) => ({
       set: name,
-      questions: figures.asked,
       chunks: chunks.length,
       ranking,
-      'recall@5 / MRR': String(figures),
+      ...figures.row(),
+      'ms p50': ranking === label ? times[times.length >> 1] : '',
     }));
-    rows.push({
-      set: name,
-      ranking: `${label}: off topic of ${OFF_TOPIC.length} with results`,
-      'recall@5 / MRR': leaked,
-    });
-    rows.push({ set: name, ranking: `${label}: ms p50`, 'recall@5 / MRR': times[times.length >> 1] });
-    return rows;
   } finally {
     await embeddings.close();
     await opened.removeNamespace(NAMESPACE);
@@ -166,9 +179,12 @@ function installedSets() {
   );
 }
 
+if (values.corpus.length !== values.questions.length)
+  throw new Error('--corpus and --questions belong together: give each corpus its questions');
 const sets = [
+  ...values.corpus.map((folder, index) => corpusSet(folder, values.questions[index], OFF_TOPIC)),
   ...values.docs.map((given) => documentationSet(...given.split('='))),
-  ...(values['only-docs'] ? [] : installedSets()),
+  ...(values['only-docs'] || values.corpus.length > 0 ? [] : installedSets()),
 ];
 const model = values.model === undefined ? undefined : await createOnnxEmbedder(values.model);
 const rows = [];
