@@ -144,6 +144,10 @@ export const MEMORY_STORE_LIMITS = {
   syncErrors: 50,
   /** Candidates of a search: this many by meaning, and as many by words. */
   candidates: 50,
+  /** Words whose sequences of letters are cached for later searches: about 10 MiB. */
+  cutWords: 50_000,
+  /** Texts from which a search learns how common sequences of letters are. */
+  sample: 256,
   /** Distinct words of a query that are used; the rest of a longer query is ignored. */
   queryWords: 64,
   queryLength: 2_000,

@@ -162,7 +162,7 @@ describe.each(CLIENTS)('the memory adapter behind the gateway with %s', (name, c
 
   verifies('memory.limits', 'the memory tools have the defaults of the specification', async () => {
     const { structuredContent } = await call('search_knowledge', { query: 'traffic' });
-    expect(structuredContent).toMatchObject({ minScore: 0.7, embedder: 'hash-v1/128' });
+    expect(structuredContent).toMatchObject({ minScore: 0.7, embedder: 'hash-v2/128' });
     const { tools } = await client.listTools();
     const properties = (tool: string): Json => tools.find((one) => one.name === tool)?.inputSchema.properties;
     expect(properties('search_knowledge')).toMatchObject({

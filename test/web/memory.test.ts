@@ -70,7 +70,7 @@ browserTest('the memory overview page counts the stored entities', async (browse
   await page.getByRole('row', { name: 'turns 2' }).waitFor();
   await page.getByRole('row', { name: 'REFERENCES 3' }).waitFor();
   await page.getByText('✓ ready').waitFor();
-  await page.getByText('hash-v1/128').waitFor();
+  await page.getByText('hash-v2/128').waitFor();
   await page.getByText('4 added').waitFor();
   expect(problems).toEqual([]);
 });

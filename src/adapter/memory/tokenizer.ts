@@ -22,9 +22,13 @@ const STOP_WORDS = new Set(
 const WORD_LENGTH = 40;
 
 const WORD = /[\p{L}\p{N}\p{M}]+/gu;
-/** Scripts without spaces between words. */
-const UNSPACED =
-  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
+/** Letters of scripts without spaces between words. */
+const UNSPACED_LETTERS =
+  '\\p{scx=Han}\\p{scx=Hiragana}\\p{scx=Katakana}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}';
+const UNSPACED = new RegExp(`[${UNSPACED_LETTERS}]`, 'u');
+/** `Vueの` has two runs: names from other languages stand in such texts without a space. */
+const RUN = new RegExp(`[${UNSPACED_LETTERS}]+|[^${UNSPACED_LETTERS}]+`, 'gu');
+const UNSPACED_RUN = new RegExp(`[${UNSPACED_LETTERS}]+`, 'gu');
 const ASCII_ONLY = /^[\0-\x7f]*$/;
 const ASCII_WORD = /[A-Za-z0-9]+/g;
 /** Detects `aB` or `ABc` inside a word, which most words with a capital do not contain. */
@@ -42,12 +46,40 @@ function fold(text: string): string {
   return text.toWellFormed().normalize('NFKD').replace(LATIN_MARKS, '').normalize('NFKC').toLowerCase();
 }
 
-function addPairs(word: string, words: string[]): void {
-  const letters = [...fold(word)];
-  const [first] = letters;
-  if (first !== undefined && letters.length === 1) words.push(first);
-  for (let index = 0; index + 1 < letters.length; index += 1)
-    words.push(`${letters[index]}${letters[index + 1]}`);
+/** Kana and ideographs that folding leaves as they are. */
+const PLAIN_RUN = /^[\u3041-\u3096\u30a1-\u30fc\u4e00-\u9fff]+$/;
+
+function pairsOf(run: string): string[] {
+  if (run.length > 1 && PLAIN_RUN.test(run)) {
+    const pairs: string[] = [];
+    for (let start = 0; start + 1 < run.length; start += 1) pairs.push(run.slice(start, start + 2));
+    return pairs;
+  }
+  const letters = [...fold(run)];
+  return letters.length < 2 ? letters : letters.slice(1).map((letter, index) => `${letters[index]}${letter}`);
+}
+
+/** Whether a word is of a script without spaces, so that it is a pair of letters and no whole word. */
+export function isPair(word: string): boolean {
+  return UNSPACED.test(word);
+}
+
+/**
+ * A text for an index that takes everything between spaces for one word: with the pairs of letters of scripts without
+ * spaces, as `wordsOf` yields them. Undefined for a text without such letters, which needs no change.
+ */
+export function withPairs(text: string): string | undefined {
+  if (ASCII_ONLY.test(text) || !UNSPACED.test(text)) return undefined;
+  return text.replace(UNSPACED_RUN, (run) => ` ${pairsOf(run).join(' ')} `);
+}
+
+/** What an index needs of the fields of an entity, title and headings last; null if the fields themselves will do. */
+export function pairsOfFields(fields: readonly string[]): string | null {
+  const text = fields.at(-1) ?? '';
+  const others = fields.slice(0, -1).flatMap((field) => withPairs(field) ?? []);
+  const pairs = withPairs(text);
+  if (pairs === undefined && others.length === 0) return null;
+  return [pairs ?? text, ...others].join('\n');
 }
 
 /**
@@ -58,17 +90,21 @@ export function wordsOf(text: string): string[] {
   const words: string[] = [];
   const isAscii = ASCII_ONLY.test(text);
   for (const found of text.match(isAscii ? ASCII_WORD : WORD) ?? []) {
-    const word = found.length > WORD_LENGTH ? found.slice(0, WORD_LENGTH) : found;
-    if (!isAscii && UNSPACED.test(word)) {
-      addPairs(word, words);
-      continue;
-    }
-    const whole = isAscii ? word.toLowerCase() : fold(word);
-    words.push(whole);
-    if (whole !== word && HAS_BORDER.test(word))
-      for (const part of word.split(CASE_BORDER)) words.push(fold(part));
+    if (isAscii || !UNSPACED.test(found)) addWord(found, words);
+    else
+      for (const run of found.match(RUN) ?? [])
+        if (UNSPACED.test(run)) for (const pair of pairsOf(run)) words.push(pair);
+        else addWord(run, words);
   }
   return words;
+}
+
+function addWord(found: string, words: string[]): void {
+  const word = found.length > WORD_LENGTH ? found.slice(0, WORD_LENGTH) : found;
+  const whole = fold(word);
+  words.push(whole);
+  if (whole !== word && HAS_BORDER.test(word))
+    for (const part of word.split(CASE_BORDER)) words.push(fold(part));
 }
 
 /** A word with its parts, if it is a compound: `maxSessions` with `max` and `sessions`. */
@@ -79,12 +115,13 @@ export interface CompoundWord {
 
 /** The same words, with the parts of a compound at their word. */
 export function compoundWordsOf(text: string): CompoundWord[] {
-  return (text.match(WORD) ?? []).flatMap((found): CompoundWord[] => {
-    const words = wordsOf(found);
-    const [word, ...parts] = words;
-    if (word === undefined) return [];
-    return UNSPACED.test(found) ? words.map((pair) => ({ word: pair, parts: [] })) : [{ word, parts }];
-  });
+  return (text.match(WORD) ?? []).flatMap((found) =>
+    (found.match(RUN) ?? []).flatMap((run): CompoundWord[] => {
+      if (UNSPACED.test(run)) return pairsOf(run).map((pair) => ({ word: pair, parts: [] }));
+      const [word, ...parts] = wordsOf(run);
+      return word === undefined ? [] : [{ word, parts }];
+    }),
+  );
 }
 
 const ENDINGS: readonly (readonly [ending: string, put: string, stays: number])[] = [

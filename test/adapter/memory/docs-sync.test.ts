@@ -14,7 +14,7 @@ import { fakeStore } from './fake-store.ts';
 import { recordingLog } from './recording-log.ts';
 
 /** Counts the embedded texts; can be made to fail or to wait. */
-function countingEmbedder(id = 'hash-v1/128') {
+function countingEmbedder(id = 'hash-v2/128') {
   const inner = createHashEmbedder();
   const state = { texts: 0, before: async (_texts: readonly string[]): Promise<void> => undefined };
   const embedder: Embedder = {

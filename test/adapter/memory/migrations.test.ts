@@ -25,6 +25,7 @@ const ROWS = [
     'Guide > Limits > Rates\n\nSixty wombats.',
   ],
   ['m1', 'user in s, turn 1', 'chat_message', 'A wombat, again.', '{}', 'A wombat, again.'],
+  ['j1', 'user in s, turn 2', 'chat_message', 'Vueは東京駅で。', '{}', 'Vueは東京駅で。'],
 ] as const;
 
 async function keepsEverything(store: Store): Promise<void> {
@@ -37,7 +38,10 @@ async function keepsEverything(store: Store): Promise<void> {
   expect(await store.nearest(vector(3), EMBEDDER, { limit: 5 })).toMatchObject([{ id: 'c1', cosine: 1 }]);
   expect(
     (await store.unembedded(EMBEDDER, { after: 0, limit: 5 })).map(({ searchText }) => searchText),
-  ).toEqual(['A wombat, again.']);
+  ).toEqual(['A wombat, again.', 'Vueは東京駅で。']);
+  // Indexed as one word by the first version.
+  for (const term of ['vue', '東京', '京駅', '駅で'])
+    expect((await store.lexical([term], { limit: 5 })).map(({ id }) => id)).toEqual(['j1']);
   await store.putEntities([], [], EMBEDDER);
   await store.close();
 }
@@ -53,6 +57,7 @@ test('a file of the first version keeps its texts and vectors, and gets fields',
   );
   insert.run(...ROWS[0], EMBEDDER, blobOf(vector(3)));
   insert.run(...ROWS[1], null, null);
+  insert.run(...ROWS[2], null, null);
   database.close();
   await keepsEverything(await openSqliteStore({ path, log: recordingLog() }));
 });
@@ -69,6 +74,7 @@ test('PostgreSQL tables of the first version keep their texts and vectors, and g
     );
   await insert([...ROWS[0], EMBEDDER, JSON.stringify([...vector(3)])]);
   await insert([...ROWS[1], null, null]);
+  await insert([...ROWS[2], null, null]);
   client.release();
   await keepsEverything(await openStoreOn(server.pool(), 'PGlite', recordingLog()));
   await server.close();

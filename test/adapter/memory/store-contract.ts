@@ -334,6 +334,20 @@ function searching(store: () => Store): void {
     for (const text of HOSTILE) await store().lexical([text], { limit: 5 });
   });
 
+  test('texts without spaces between words are found by pairs of letters, and names in them by words', async () => {
+    const texts = ['設定はQuollfile.jsで変更します。', 'ไฟล์quollfileอยู่ที่นี่', '变更配置'];
+    await store().putDocument(documentOf('unspaced', texts));
+    const found = async (term: string) =>
+      (await store().lexical([term], { limit: 5 })).map(({ content }) => content).sort();
+    expect(await found('設定')).toEqual([texts[0]]);
+    expect(await found('更し')).toEqual([texts[0]]);
+    expect(await found('变更')).toEqual([texts[2]]);
+    expect(await found('quollfile')).toEqual([texts[1], texts[0]].sort());
+    expect((await store().frequencies(['変更'])).counts.get('変更')).toBe(1);
+    await store().removeDocuments('docs_dir', ['unspaced']);
+    expect(await found('設定')).toEqual([]);
+  });
+
   test('of many texts, those with the rarest word are found, and its other words rank them', async () => {
     const many = (count: number, text: string): string[] => Array(count).fill(text);
     const texts = [...many(1_100, 'gnu'), ...many(600, 'ibis'), ...many(510, 'zebu'), 'zebu ibis'];

@@ -37,7 +37,7 @@ const TOOLS: readonly Tool[] = [
       filtered: 3,
       bestScore: 0.91,
       minScore: 0.7,
-      embedder: 'hash-v1/128',
+      embedder: 'hash-v2/128',
       tookMs: 2,
     },
   },

@@ -18,7 +18,7 @@ export const MODEL_SCORING: Scoring = { vectorShare: 0.5, pivot: 0.18, wordsPivo
 
 /** Turns texts into vectors. Vectors of different ids are never compared. */
 export interface Embedder {
-  /** Kind, model and length, such as `hash-v1/128`. Every change that affects the vectors must change the id. */
+  /** Kind, model and length, such as `hash-v2/128`. Every change that affects the vectors must change the id. */
   readonly id: string;
   readonly scoring: Scoring;
   /**

@@ -13,8 +13,8 @@ const FIRST_LINE = 2;
 const STOP_WORD = 0.1;
 /** Number of dimensions per word, so that two words rarely collide. */
 const PLACES = 2;
-/** Its vectors know no meanings, so they count less than words. */
-const SCORING = { vectorShare: 0.3, pivot: 0.22, wordsPivot: WORDS_PIVOT };
+/** Its vectors know no meanings, and the score knows the letters better: they mainly find candidates. */
+const SCORING = { vectorShare: 0.1, pivot: 0.27, wordsPivot: WORDS_PIVOT };
 
 const FNV_START = 0x811c9dc5;
 const FNV_PRIME = 0x01000193;
@@ -70,7 +70,7 @@ export function hashVector(text: string): Float32Array {
  */
 export function createHashEmbedder(): Embedder {
   return {
-    id: `hash-v1/${DIMENSIONS}`,
+    id: `hash-v2/${DIMENSIONS}`,
     scoring: SCORING,
     isImmediate: true,
     // On one line, because the first line of a text has more weight and a query has no first line.

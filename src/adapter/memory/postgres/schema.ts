@@ -3,6 +3,18 @@ import type { Log } from '../../../core/log.ts';
 import { optionalNumber, rowsOf, text } from '../../../core/sql-row.ts';
 import type { Client } from './connection.ts';
 
+/** Letters of scripts without spaces: Kana, ideographs, Thai, Lao, Myanmar and Khmer, but no punctuation. */
+const UNSPACED =
+  '[\u3005-\u3007\u3041-\u3096\u30a1-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff]';
+
+/** SQL that splits a text into words and pairs of letters, about as `plainWords` does. */
+function pairsIn(column: string): string {
+  const apart = `regexp_replace(lower(left(${column}, 100000)), '(${UNSPACED}+)', ' \\1 ', 'g')`;
+  const pairs = `regexp_replace(${apart}, '(?<=${UNSPACED})(${UNSPACED})(?=${UNSPACED})', '\\1 \\1', 'g')`;
+  const plain = `regexp_replace(normalize(${pairs}, NFD), '[\u0300-\u036f\u3099\u309a]', '', 'g')`;
+  return `regexp_replace(${plain}, '[\u0001-\u002f\u003a-\u0040\u005b-\u0060\u007b-\u00bf\u2000-\u206f\u3000-\u3004\u3008-\u3020\uff00-\uff0f]+', ' ', 'g')`;
+}
+
 /** Each list migrates the tables from the preceding version to its own, counted from 1. Never changed once released. */
 export const MIGRATIONS: readonly (readonly string[])[] = [
   [
@@ -131,6 +143,15 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
     'DROP INDEX memory_entities_sample',
     `CREATE INDEX memory_entities_sample ON memory_entities USING gin (words) WITH (fastupdate = off)
       WHERE row * 40503 % 65536 < 4096`,
+  ],
+  // Texts in scripts without spaces are indexed by pairs of letters, as `plainWords` makes them.
+  [
+    `UPDATE memory_entities SET words = setweight(to_tsvector('memory_words', ${pairsIn('title')}), 'A') ||
+       setweight(to_tsvector('memory_words', ${pairsIn('heading')}), 'B') ||
+       to_tsvector('memory_words', ${pairsIn('search_text')})
+     WHERE search_text <> '' AND concat(title, heading, search_text) ~ '${UNSPACED}'`,
+    `UPDATE memory_chat_history SET words = to_tsvector('memory_words', ${pairsIn('content')})
+     WHERE content ~ '${UNSPACED}'`,
   ],
 ];
 

@@ -1,4 +1,5 @@
 import { plainWords as wordsIn } from '../plain-words.ts';
+import { withPairs } from '../tokenizer.ts';
 
 /** A query in PostgreSQL's syntax for the words of a text, next to each other unless another operator is given. */
 export function phrase(text: string, operator = '<->'): string {
@@ -12,9 +13,13 @@ export function phrase(text: string, operator = '<->'): string {
 const MOST_CHARACTERS = 200_000;
 const LONGEST_WORD = 255;
 
-/** PostgreSQL's own parser would keep `mcp.host` as a host name, which a search for `host` does not find. */
+/**
+ * PostgreSQL's own parser would keep `mcp.host` as a host name, which a search for `host` does not find, and a text
+ * without spaces as one word.
+ */
 export function plainWords(text: string): string {
-  return wordsIn(text.slice(0, MOST_CHARACTERS))
+  const shown = text.slice(0, MOST_CHARACTERS);
+  return wordsIn((withPairs(shown) ?? shown).slice(0, MOST_CHARACTERS))
     .filter((word) => word.length <= LONGEST_WORD)
     .join(' ');
 }

@@ -1,63 +1,10 @@
 import type { Scoring } from '../embed/embedder.ts';
 import type { SearchFields } from '../store.ts';
-import { compoundWordsOf, isStopWord, stemOf, wordsOf } from '../tokenizer.ts';
+import { stemOf, wordsOf } from '../tokenizer.ts';
+import { LetterCounter, type SearchedLetters } from './letters.ts';
 
 /** The default threshold of the specification; a result at the embedder's pivot gets this score. */
 export const SIMILAR = 0.7;
-
-/** A word, in the form used for lookups in the store, and its stem. */
-export interface SearchedWord {
-  readonly word: string;
-  readonly stem: string;
-}
-
-/** A word of a query. */
-export interface QueryWord extends SearchedWord {
-  /**
-   * The parts of a compound, if it has several that say something. A text that has all of them has the compound; they
-   * are no further words, because a compound would count several times.
-   */
-  readonly parts: readonly SearchedWord[];
-}
-
-/** Words of questions, besides the stop words, that say nothing about their subject. */
-const QUESTION_WORDS = new Set('many much per tell show explain anything something somehow'.split(' '));
-
-/** The distinct words of a query, without stop words unless it has no others. With parts, at most `limit`. */
-export function queryWords(query: string, limit: number): QueryWord[] {
-  const all = new Map<string, QueryWord>();
-  for (const { word, parts } of compoundWordsOf(query)) {
-    const searched = { ...searchedWord(word), parts: tellingParts(parts) };
-    if (!all.has(searched.stem)) all.set(searched.stem, searched);
-  }
-  const words = [...all.values()];
-  const telling = words.filter(isTelling);
-  const used = (telling.length > 0 ? telling : words).slice(0, limit);
-  let room = limit - used.length;
-  return used.map((word) => {
-    room -= word.parts.length;
-    return room < 0 ? { ...word, parts: [] } : word;
-  });
-}
-
-function searchedWord(word: string): SearchedWord {
-  return { word, stem: stemOf(word) };
-}
-
-function isTelling({ word }: SearchedWord): boolean {
-  return word.length > 1 && !isStopWord(word) && !QUESTION_WORDS.has(word);
-}
-
-function tellingParts(parts: readonly string[]): SearchedWord[] {
-  const telling = parts.map(searchedWord).filter(isTelling);
-  return telling.length > 1 ? telling : [];
-}
-
-/** Weight of a word that occurs in `count` of `total` entities; 0 only if there are none. */
-export function rarity(count: number, total: number): number {
-  const known = Math.min(Math.max(count, 0), total);
-  return Math.log(1 + (total - known + 0.5) / (known + 0.5));
-}
 
 // The constants of BM25 with fields. All were chosen on the development sets of `npm run bench memory-retrieval`.
 
@@ -73,15 +20,19 @@ const AVERAGE_LENGTH = 110;
  * A passage that covers as much as this many words that occur nowhere else covers enough: of a long query, it need not
  * have every word.
  */
-const ENOUGH = 3;
+const ENOUGH = 4;
+/** Share of the words in the score; the rest is that of sequences of letters. */
+const BY_WORDS = 0.35;
+/** Makes the score of a related passage about as high as it was when the pivots of models were chosen. */
+const SCALE = 1.45;
 /** Share of the score for words of the query that other passages of the same document have. */
 const BY_CONTEXT = 0.2;
 /**
- * What remains of the score if a passage has only one word of a query of at least so many, and another one occurs nowhere:
- * that other word is probably the subject. Of two words, one is half of the query.
+ * What remains of the score if a passage has only one word of a query, and another one occurs nowhere: that other word is
+ * probably the subject. Of two words, one is half of the query.
  */
 const ONE_ALONE = 0.5;
-const OF_SEVERAL = 3;
+const ONE_OF_TWO = 0.8;
 /** Bonus if all neighboring words of the query are at most `NEAR` words apart in the text. */
 const BY_NEIGHBORS = 0.2;
 const NEAR = 2;
@@ -108,6 +59,8 @@ export interface Coverage {
   readonly words: ReadonlyMap<string, number>;
   /** 0..1: share of the query's pairs of neighboring words that are close to each other in the text. */
   readonly neighbors: number;
+  /** 0..1: share of the query's sequences of letters that the text has; 0 if none are searched. */
+  readonly letters: number;
 }
 
 /**
@@ -115,10 +68,12 @@ export interface Coverage {
  *
  * @param weights weights of the query's words by stem, in the order of the query
  * @param compounds stems of the parts of compounds among these words, by stem
+ * @param letters the sequences of letters of these words
  */
 export function coverageOf(
   weights: ReadonlyMap<string, number>,
   compounds: ReadonlyMap<string, readonly string[]> = new Map(),
+  letters: SearchedLetters = { weights: new Map(), length: 1 },
 ): (fields: SearchFields) => Coverage {
   const stems = [...new Set([...weights.keys(), ...[...compounds.values()].flat()])];
   const places = new Map(stems.map((stem, place) => [stem, place]));
@@ -140,16 +95,26 @@ export function coverageOf(
     }
     return place;
   };
+  const counter = new LetterCounter(letters);
   return ({ title, heading, searchText }) => {
+    counter.reset();
     const named = stems.map(() => 0);
-    for (const word of wordsOf(title)) add(named, placeOf(word), IN_TITLE);
-    for (const word of wordsOf(heading)) add(named, placeOf(word), IN_HEADING);
+    for (const word of wordsOf(title)) {
+      add(named, placeOf(word), IN_TITLE);
+      counter.add(word);
+    }
+    for (const word of wordsOf(heading)) {
+      add(named, placeOf(word), IN_HEADING);
+      counter.add(word);
+    }
     const counts = stems.map(() => 0);
     const last = stems.map(() => Number.NEGATIVE_INFINITY);
     const near = new Set<number>();
     const words = wordsOf(searchText);
     for (let index = 0; index < words.length; index += 1) {
-      const place = placeOf(words[index] ?? '');
+      const word = words[index] ?? '';
+      counter.add(word);
+      const place = placeOf(word);
       if (place === -1) continue;
       add(counts, place, 1);
       if (index - (last[place - 1] ?? Number.NEGATIVE_INFINITY) <= NEAR) near.add(place - 1);
@@ -167,7 +132,11 @@ export function coverageOf(
       if (byParts > (covered.get(stem) ?? 0)) covered.set(stem, byParts);
     }
     for (const stem of covered.keys()) if (!weights.has(stem)) covered.delete(stem);
-    return { words: covered, neighbors: neighborShare([...weights.values()], near) };
+    return {
+      words: covered,
+      neighbors: neighborShare([...weights.values()], near),
+      letters: counter.covered(),
+    };
   };
 }
 
@@ -196,7 +165,8 @@ export function together(passages: readonly Coverage[]): ReadonlyMap<string, num
 
 /**
  * How well the words of a query are covered: the weighted share that the passage covers, with a fifth of it for what its
- * document covers, and a bonus for neighboring words. One word is not enough if another one occurs nowhere.
+ * document covers, and a bonus for neighboring words; and the share of their sequences of letters, by which inflected
+ * words and parts of compounds count too. One word is not enough if another one occurs nowhere.
  *
  * @param highest weight of a word that occurs nowhere
  * @returns 0 or more, 1 for a short query that is covered completely; 0 for a query without words
@@ -216,9 +186,11 @@ export function wordScore(
     found += weight * BY_CONTEXT * (document.get(stem) ?? 0);
   }
   const needed = Math.min(total, ENOUGH * highest);
-  const score = needed === 0 ? 0 : found / needed + BY_NEIGHBORS * passage.neighbors;
-  const isAlone = lacksUnknown && passage.words.size === 1 && weights.size >= OF_SEVERAL;
-  return isAlone ? ONE_ALONE * score : score;
+  const words = needed === 0 ? 0 : found / needed + BY_NEIGHBORS * passage.neighbors;
+  const letters = needed === 0 ? 0 : (passage.letters * total) / needed;
+  const score = SCALE * (BY_WORDS * words + (1 - BY_WORDS) * letters);
+  const isAlone = lacksUnknown && passage.words.size === 1;
+  return isAlone ? (weights.size === 2 ? ONE_OF_TWO : ONE_ALONE) * score : score;
 }
 
 /** A score with its parts, which explain it. */
@@ -255,6 +227,19 @@ export function scoreOf(
   // Of a hash, the cosine of unrelated texts varies too much to count by itself.
   const least = vectorShare < 0.5 ? 0 : vector;
   return { score: Math.max(least, calibrated(fused, pivot)), words, vector, fused };
+}
+
+/** What the next passages need of what the best one needs, and how far above that the best one must be for it. */
+const NEXT = 0.6;
+const SURE = 1.25;
+
+/**
+ * The score of a passage besides the best one of the same search. Whether anything stored is related shows in the best
+ * passage; the next ones, which often have the answer too, need less.
+ */
+export function besideBest(one: Score, best: Score, { pivot }: Scoring): Score {
+  const sure = Math.min(1, Math.max(0, (best.fused / pivot - 1) / (SURE - 1)));
+  return { ...one, score: Math.max(one.score, calibrated(one.fused, pivot * (1 - (1 - NEXT) * sure))) };
 }
 
 /** 0.7 at the pivot; above it, 1 is approached but never reached, so that better passages keep a higher score. */

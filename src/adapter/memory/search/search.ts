@@ -5,15 +5,14 @@ import type { Embedder } from '../embed/embedder.ts';
 import type { EmbeddingQueue, QueryVector } from '../embed/embedding-queue.ts';
 import type { Entity, EntityType, FoundEntity, Store } from '../store.ts';
 import { distinct } from './distinct.ts';
+import { type LetterSample, letterSample, type SearchedLetters, searchedLetters } from './letters.ts';
+import { type QueryWord, queryWords, rarity, type SearchedWord, shareOf } from './query-words.ts';
 import {
+  besideBest,
   type Coverage,
   coverageOf,
-  type QueryWord,
-  queryWords,
-  rarity,
   rounded,
   type Score,
-  type SearchedWord,
   scoreOf,
   together,
   wordScore,
@@ -151,7 +150,7 @@ async function scored(
   ]);
   const covered = lists.flat();
   const documents = documentCoverage(covered);
-  const candidates = covered
+  const judged = covered
     .map(({ entity, coverage: passage }): Scored => {
       const { cosine } = entity;
       const document = documents.get(documentOf({ entity })) ?? passage.words;
@@ -163,6 +162,10 @@ async function scored(
         ...scoreOf(embedder.scoring, wordsOnly, cosine, unrelated),
       };
     })
+    .sort((left, right) => right.fused - left.fused);
+  const [best] = judged;
+  const candidates = judged
+    .map((one) => (best === undefined ? one : { ...one, ...besideBest(one, best, embedder.scoring) }))
     .sort(bestFirst);
   return { candidates, notice };
 }
@@ -180,8 +183,8 @@ async function coveredBy(
   weighing: Promise<WordWeights>,
   found: readonly Found[] | Promise<readonly Found[]>,
 ): Promise<Covered[]> {
-  const [{ weights, compounds }, entities] = await Promise.all([weighing, found]);
-  const coverage = coverageOf(weights, compounds);
+  const [{ weights, compounds, letters }, entities] = await Promise.all([weighing, found]);
+  const coverage = coverageOf(weights, compounds, letters);
   return entities.map((entity) => ({ entity, coverage: coverage(entity) }));
 }
 
@@ -234,20 +237,29 @@ interface WordWeights {
   readonly highest: number;
   /** Stems of the parts of compounds, by stem. */
   readonly compounds: ReadonlyMap<string, readonly string[]>;
+  readonly letters: SearchedLetters;
   /** What is looked up: of a compound that no text has, the parts. */
   readonly terms: readonly string[];
 }
 
 async function wordWeights(store: Store, words: readonly QueryWord[]): Promise<WordWeights> {
-  if (words.length === 0) return { weights: new Map(), highest: 0, compounds: new Map(), terms: [] };
+  if (words.length === 0)
+    return {
+      weights: new Map(),
+      highest: 0,
+      compounds: new Map(),
+      letters: { weights: new Map(), length: 1 },
+      terms: [],
+    };
   const { total, counts } = await store.frequencies(
     words.flatMap(({ word, parts }) => [word, ...parts.map((part) => part.word)]),
   );
+  const sample = await sampled(store, total);
   const countOf = ({ word }: SearchedWord): number => counts.get(word) ?? 0;
   const isApart = (word: QueryWord): boolean => word.parts.length > 0 && countOf(word) === 0;
   // A compound that every text writes in several words is at most as frequent as its rarest part.
   const rarityOf = (word: QueryWord): number =>
-    rarity(isApart(word) ? Math.min(...word.parts.map(countOf)) : countOf(word), total);
+    shareOf(word.word) * rarity(isApart(word) ? Math.min(...word.parts.map(countOf)) : countOf(word), total);
   return {
     weights: new Map(words.map((word) => [word.stem, rarityOf(word)])),
     highest: rarity(0, total),
@@ -256,8 +268,37 @@ async function wordWeights(store: Store, words: readonly QueryWord[]): Promise<W
         parts.length === 0 ? [] : [[stem, parts.map((part) => part.stem)] as const],
       ),
     ),
+    letters: searchedLetters(words, sample, rarityOf, shareOf),
     terms: words.flatMap((word) => (isApart(word) ? word.parts.map((part) => part.word) : [word.word])),
   };
+}
+
+interface Sample {
+  /** Searchable entities when it was taken. */
+  readonly total: number;
+  readonly letters: Promise<LetterSample>;
+}
+
+const samples = new WeakMap<Store, Sample>();
+
+/** The sample of a store: the texts with the first ids, which are hashes, so that both engines take the same. */
+function sampled(store: Store, total: number): Promise<LetterSample> {
+  const known = samples.get(store);
+  if (known !== undefined && Math.abs(known.total - total) <= total * SAMPLE_CHANGE) return known.letters;
+  const letters = takeSample(store).catch((error: unknown) => {
+    samples.delete(store);
+    throw error;
+  });
+  samples.set(store, { total, letters });
+  return letters;
+}
+
+/** A sample is taken again when the number of searchable texts has changed by this share. */
+const SAMPLE_CHANGE = 0.05;
+
+async function takeSample(store: Store): Promise<LetterSample> {
+  const { nodes } = await store.topology({ types: [...SEARCHED], limit: MEMORY_STORE_LIMITS.sample });
+  return letterSample(await store.entities(nodes.map(({ id }) => id)));
 }
 
 function shown({ entity, score, cosine, words, vector, fused }: Scored, isDebug: boolean): SearchResult {

@@ -17,6 +17,7 @@ import {
   type WordIndexName,
 } from '../sql/sql.ts';
 import type { ComparedVector, FoundEntity, NewEntity, SearchScope } from '../store.ts';
+import { pairsOfFields, withPairs } from '../tokenizer.ts';
 import { blobOf, cosine, type Progress, VectorCache, vectorOf } from './vectors.ts';
 import { WordIndex } from './word-index.ts';
 
@@ -24,6 +25,10 @@ import { WordIndex } from './word-index.ts';
 function named(values: readonly Value[]): Record<string, SQLInputValue> {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the driver accepts every `Value`
   return Object.fromEntries(values.map((value, index) => [`$${index + 1}`, value as SQLInputValue]));
+}
+
+function pairsOf({ title = '', heading = '', searchText }: NewEntity): string | null {
+  return searchText === '' ? null : pairsOfFields([title, heading, searchText]);
 }
 
 /** Statements on one open file. All methods are synchronous inside; they run in the store's own thread. */
@@ -90,16 +95,17 @@ export class SqliteEngine implements Engine {
   }
 
   wordQuery(text: string, kind: 'phrase' | 'all'): Value {
+    const words = withPairs(text) ?? text;
     // The tokenizer of the index splits a quoted text itself.
-    if (kind === 'phrase') return `"${text.replaceAll('"', '""')}"`;
-    return plainWords(text)
+    if (kind === 'phrase') return `"${words.replaceAll('"', '""')}"`;
+    return plainWords(words)
       .map((word) => `"${word}"`)
       .join(' ');
   }
 
   /** A trigger fills the index. */
-  turnWords(): TurnWords {
-    return { columns: '', values: '', parameters: [] };
+  turnWords(content: string, place: string): TurnWords {
+    return { columns: ', pairs', values: `, ${place}`, parameters: [withPairs(content) ?? null] };
   }
 
   async insertEntities(
@@ -107,12 +113,12 @@ export class SqliteEngine implements Engine {
     embedder: string,
     document: number | null,
   ): Promise<void> {
-    const columns = [...ENTITY_COLUMNS, 'document'];
+    const columns = [...ENTITY_COLUMNS, 'pairs', 'document'];
     const places = columns.map((_, index) => `$${index + 1}`).join(', ');
     const statement = this.#prepare(`INSERT INTO memory_entities (${columns.join(', ')}) VALUES (${places})`);
     const vectors: RowVector[] = [];
     for (const entity of entities) {
-      const { lastInsertRowid } = statement.run(named([...entityValues(entity), document]));
+      const { lastInsertRowid } = statement.run(named([...entityValues(entity), pairsOf(entity), document]));
       if (entity.embedding !== undefined)
         vectors.push({ row: Number(lastInsertRowid), embedding: entity.embedding });
     }

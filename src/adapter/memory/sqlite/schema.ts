@@ -2,6 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { AppError } from '../../../core/errors.ts';
 import { createPrivateDatabase } from '../../../core/private-files.ts';
 import { number } from '../../../core/sql-row.ts';
+import { pairsOfFields } from '../tokenizer.ts';
 
 /** "agcm": identifies the file as ours (`PRAGMA application_id`). */
 const APPLICATION_ID = 0x6167636d;
@@ -163,6 +164,57 @@ export const MIGRATIONS: readonly string[] = [
   INSERT INTO memory_words (memory_words) VALUES ('rebuild');
   INSERT INTO memory_words (memory_words, rank) VALUES ('secure-delete', 1);
   `,
+  // Texts in scripts without spaces are indexed by pairs of letters, because FTS5 takes all up to the next mark for a word.
+  `
+  DROP TRIGGER memory_entities_insert;
+  DROP TRIGGER memory_entities_delete;
+  DROP TABLE memory_word_counts;
+  DROP TABLE memory_words;
+  DROP VIEW memory_searched;
+  -- What is indexed instead of the text; null if that is the text.
+  ALTER TABLE memory_entities ADD COLUMN pairs TEXT;
+  UPDATE memory_entities SET pairs = agctl_pairs(title, heading, search_text) WHERE search_text <> '';
+  CREATE VIEW memory_searched AS
+    SELECT row, title, heading, coalesce(pairs, search_text) AS search_text FROM memory_entities
+    WHERE search_text <> '';
+  CREATE VIRTUAL TABLE memory_words USING fts5 (
+    title, heading, search_text, content = 'memory_searched', content_rowid = 'row', tokenize = 'porter unicode61'
+  );
+  CREATE VIRTUAL TABLE memory_word_counts USING fts5vocab ('memory_words', 'row');
+  CREATE TRIGGER memory_entities_insert AFTER INSERT ON memory_entities WHEN new.search_text <> '' BEGIN
+    INSERT INTO memory_words (rowid, title, heading, search_text)
+      VALUES (new.row, new.title, new.heading, coalesce(new.pairs, new.search_text));
+  END;
+  CREATE TRIGGER memory_entities_delete AFTER DELETE ON memory_entities BEGIN
+    INSERT INTO memory_words (memory_words, rowid, title, heading, search_text)
+      SELECT 'delete', old.row, old.title, old.heading, coalesce(old.pairs, old.search_text)
+      WHERE old.search_text <> '';
+    DELETE FROM memory_vectors WHERE row = old.row;
+  END;
+  INSERT INTO memory_words (memory_words) VALUES ('rebuild');
+  INSERT INTO memory_words (memory_words, rank) VALUES ('secure-delete', 1);
+
+  DROP TRIGGER memory_chat_history_insert;
+  DROP TRIGGER memory_chat_history_delete;
+  DROP TABLE memory_turn_words;
+  ALTER TABLE memory_chat_history ADD COLUMN pairs TEXT;
+  UPDATE memory_chat_history SET pairs = agctl_pairs('', '', content);
+  CREATE VIEW memory_searched_turns AS SELECT seq, coalesce(pairs, content) AS content FROM memory_chat_history;
+  CREATE VIRTUAL TABLE memory_turn_words USING fts5 (
+    content, content = 'memory_searched_turns', content_rowid = 'seq',
+    tokenize = 'porter unicode61 remove_diacritics 2'
+  );
+  CREATE VIRTUAL TABLE memory_turn_word_counts USING fts5vocab ('memory_turn_words', 'row');
+  CREATE TRIGGER memory_chat_history_insert AFTER INSERT ON memory_chat_history BEGIN
+    INSERT INTO memory_turn_words (rowid, content) VALUES (new.seq, coalesce(new.pairs, new.content));
+  END;
+  CREATE TRIGGER memory_chat_history_delete AFTER DELETE ON memory_chat_history BEGIN
+    INSERT INTO memory_turn_words (memory_turn_words, rowid, content)
+      VALUES ('delete', old.seq, coalesce(old.pairs, old.content));
+  END;
+  INSERT INTO memory_turn_words (memory_turn_words) VALUES ('rebuild');
+  INSERT INTO memory_turn_words (memory_turn_words, rank) VALUES ('secure-delete', 1);
+  `,
 ];
 
 /**
@@ -187,6 +239,10 @@ export function migrate(database: DatabaseSync, path: string, migrations = MIGRA
     createPrivateDatabase(backup);
     database.prepare('VACUUM INTO ?').run(backup);
   }
+  // For migrations only: a trigger with a function of ours would make the file useless to other programs.
+  database.function('agctl_pairs', { deterministic: true, varargs: true }, (...fields) =>
+    pairsOfFields(fields.map((field) => String(field))),
+  );
   for (const [index, statements] of migrations.entries()) {
     if (index < version) continue;
     database.exec('BEGIN IMMEDIATE');

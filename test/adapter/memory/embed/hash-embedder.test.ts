@@ -63,7 +63,7 @@ describe('the built-in embedder', () => {
     const seen: number[] = [];
     const texts = Array.from({ length: 100 }, (_, index) => `text number ${index}`);
     const vectors = await embedder.embed([...texts, '-- !'], undefined, (done) => seen.push(done));
-    expect(embedder.id).toBe('hash-v1/128');
+    expect(embedder.id).toBe('hash-v2/128');
     expect(vectors).toHaveLength(101);
     for (const [index, vector] of vectors.slice(0, 100).entries()) {
       expect(vector).toHaveLength(128);

@@ -217,8 +217,8 @@ describe('the remote embedder', () => {
 
 describe('environment variables of the embedder', () => {
   test('the built-in embedder is the default', async () => {
-    expect((await embedderFrom({ EMBEDDINGS_URL: '' })).id).toBe('hash-v1/128');
-    expect((await embedderFrom({ MEMORY_EMBEDDER: 'onnx:x' }, 'builtin')).id).toBe('hash-v1/128');
+    expect((await embedderFrom({ EMBEDDINGS_URL: '' })).id).toBe('hash-v2/128');
+    expect((await embedderFrom({ MEMORY_EMBEDDER: 'onnx:x' }, 'builtin')).id).toBe('hash-v2/128');
   });
 
   test.each([

@@ -24,7 +24,7 @@ describe('search', () => {
   verifies('memory.tool.search', 'search finds passages with score, cosine and origin', async () => {
     const { status, body } = await backend.post('search', { query: 'which port does the gateway listen on' });
     expect(status).toBe(200);
-    expect(body).toMatchObject({ count: body.results.length, minScore: 0.7, embedder: 'hash-v1/128' });
+    expect(body).toMatchObject({ count: body.results.length, minScore: 0.7, embedder: 'hash-v2/128' });
     const [first] = body.results;
     expect(first).toMatchObject({
       name: expect.stringContaining('Ports'),
@@ -288,7 +288,7 @@ describe('entities', () => {
       });
       const [vector] = await createHashEmbedder().embed(['install the gateway with npm']);
       expect(vector).toHaveLength(128);
-      const [nearest] = await backend.memory.store.nearest(vector, 'hash-v1/128', { limit: 1 });
+      const [nearest] = await backend.memory.store.nearest(vector, 'hash-v2/128', { limit: 1 });
       expect(nearest).toMatchObject({ id });
       const { entities } = (await backend.get('stats')).body;
       // The four of the specification, then what agents write.
