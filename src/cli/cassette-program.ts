@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { FILE_OPTION } from './config-program.ts';
 import type { Bind } from './context.ts';
 
@@ -37,4 +37,39 @@ export function cassetteCommands(program: Command, run: Bind): void {
       '\nA request is answered if its method, path, query and body are as recorded: the order of members of JSON, ids of JSON-RPC calls and _meta do not count, and neither do headers and credentials. Equal requests get the recorded answers in their order, and then the last one again. A request that was not recorded gets status 400 or 404, with the nearest recorded request and what differs; the command prints that, too.\n\nExamples:\n  agctl replay cassette.jsonl\n  agctl replay cassette.jsonl --port 0 --fast --ignore metadata.user_id\n',
     )
     .action(run(() => import('./commands/replay.ts')));
+  verifyCommand(program, run);
+}
+
+function verifyCommand(program: Command, run: Bind): void {
+  program
+    .command('verify')
+    .argument('<cassette>', 'file of agctl record')
+    .description('send the recorded requests again, and report answers, decisions and costs that differ')
+    .option('-f, --file <path>', 'configuration of a gateway that is started for it, on free ports')
+    .option(
+      '--against <url>',
+      'base URL of a running gateway; for several gateways NAME=URL, repeated',
+      collect,
+    )
+    .option(
+      '--header <line>',
+      "header of all requests, such as 'authorization: Bearer $KEY', with variables of the environment; may be repeated",
+      collect,
+    )
+    .option(
+      '--ignore <path>',
+      'member of an answer that may differ, such as result.structuredContent.time or **.date; may be repeated',
+      collect,
+    )
+    .option('--strict', 'compare texts of models too, and fail also for warnings')
+    .addOption(
+      new Option('-o, --output <format>', 'format of the report')
+        .choices(['text', 'concise', 'json', 'github', 'sarif'])
+        .default('text'),
+    )
+    .addHelpText(
+      'after',
+      "\nRequests follow each other as they did, in sessions of their own, and requests of servers get the recorded answers. They have effects: servers are called and models are paid. Compared are the status, lists of tools with their schemas, results of MCP servers and other services, and with -f also who has decided and what it costs. Of models, it compares the form of answers, which is a warning, and not their words.\n\nExit code 0: as recorded. 1: something differs. 2: a file that cannot be read. 3: nothing answers at the URL.\n\nExamples:\n  agctl verify cassette.jsonl -f gateway.yaml\n  agctl verify cassette.jsonl --against http://127.0.0.1:3000 --header 'authorization: Bearer $AGENT_KEY' -o github\n",
+    )
+    .action(run(() => import('./commands/verify.ts')));
 }

@@ -76,7 +76,7 @@ export function inOrder(diagnostics: readonly Diagnostic[]): Diagnostic[] {
     .sort((a, b) => a.range.start.offset - b.range.start.offset);
 }
 
-/** Every code that `agctl config validate` can print, with one line of documentation. Codes are never reused. */
+/** Every code that `agctl config validate` and `agctl verify` can print, with one line of documentation. Codes are never reused. */
 export const DIAGNOSTIC_CODES = {
   AGW0001: 'The file is not valid YAML.',
   AGW0002: 'A mapping contains the same key twice.',
@@ -119,6 +119,13 @@ export const DIAGNOSTIC_CODES = {
   AGW0403: 'The database could not be opened.',
   AGW0404: 'A policy in TypeScript could not be loaded.',
   AGW0402: 'A package that the configuration needs is not installed.',
+  AGW0501: 'A recorded request gets another status, or no answer.',
+  AGW0502: 'A list of tools, prompts, resources or models is not as recorded.',
+  AGW0503: 'A result is not as recorded.',
+  AGW0504: 'Another policy, server or model answers a recorded request.',
+  AGW0505: 'A recorded request does not cost what it did.',
+  AGW0506: 'The answer of a model has another form than the recorded one.',
+  AGW0507: 'A recorded request cannot be compared.',
 } as const;
 
 export type DiagnosticCode = keyof typeof DIAGNOSTIC_CODES;

@@ -11,11 +11,11 @@ import { DatabaseError } from '../server/database/driver.ts';
 import { findProblems } from '../server/runtime/find-problems.ts';
 import { type RunningGateway, startGateway } from '../server/runtime/gateway.ts';
 import type { GatewaySockets } from '../server/runtime/open-ports.ts';
-import { PortError, portDiagnostic } from '../server/runtime/port.ts';
+import { PortError, type PortEvents, portDiagnostic } from '../server/runtime/port.ts';
 import { LiveConfig } from '../server/runtime/reload/live-config.ts';
+import type { RequestEndedListener } from '../server/runtime/request-records.ts';
 import { buildRuntime } from '../server/runtime/runtime.ts';
 import type { GatewayOptions } from './api.ts';
-import type { CassetteRecorder } from './cassette/recorder.ts';
 import type { GatewayConfig } from './config-types.ts';
 import { Listeners } from './listeners.ts';
 import { configError, withoutErrors } from './problems.ts';
@@ -29,7 +29,17 @@ export interface Program {
   /** What the next reload reads, if the configuration is no file. */
   readonly source: { text: string };
   readonly isFile: boolean;
-  readonly recorder: CassetteRecorder | undefined;
+  readonly recorder: ProgramRecorder | undefined;
+}
+
+/** What sees the requests of a gateway from its start. */
+export interface ProgramRecorder {
+  readonly tap: (events: PortEvents) => PortEvents;
+  readonly ended: RequestEndedListener;
+  /** The gateway has started. */
+  begin(listeners: RunningGateway['listeners']): void;
+  /** The gateway has ended. */
+  close(): Promise<unknown>;
 }
 
 /** Which ports are opened. */
@@ -42,7 +52,7 @@ const UNNAMED = 'the configuration';
 export async function startProgram(
   given: GatewayConfig | string | URL,
   options: GatewayOptions,
-  recorder?: CassetteRecorder,
+  recorder?: ProgramRecorder,
 ): Promise<Program> {
   checkOptions(options);
   const path = pathOf(given);

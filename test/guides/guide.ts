@@ -28,7 +28,9 @@ interface Followed extends AsyncDisposable {
 }
 
 /** Servers that a guide lets the reader start, which run while later blocks are followed. */
-const SERVICE = /^(?:[A-Z_]+=\S+ )*agctl (?:memory )?serve\b/;
+const SERVICE = /^(?:[A-Z_]+=\S+ )*agctl (?:(?:memory )?serve|record|replay)\b/;
+/** Servers that the reader stops before another one. */
+const UNTIL_NEXT = /\bagctl (?:record|replay)\b/;
 /** Commands that need a daemon, a cluster, a terminal or root: test/docs-code.test.ts checks what can be checked without. */
 const ELSEWHERE = /^(?:docker|helm|kubectl|npm|sudo|agctl top\b)/;
 
@@ -62,17 +64,12 @@ export async function followGuide(
   const files = new Map<string, string>();
   const output = { stdout: '', stderr: '' };
   const services: ChildProcess[] = [];
+  let stopped: ChildProcess | undefined;
   const saved = join(folder.path, '.environment');
   writeFileSync(saved, '');
   const close = async (): Promise<void> => {
     await Promise.all(
-      services
-        .filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null)
-        .map((service) => {
-          const ended = once(service, 'exit');
-          service.kill('SIGTERM');
-          return ended;
-        }),
+      services.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null).map(stop),
     );
     await folder.remove();
   };
@@ -88,11 +85,13 @@ export async function followGuide(
         const isOfRegistry = /"(?:packages|remotes)":/.test(text);
         writeFileSync(join(folder.path, isOfRegistry ? 'server.json' : 'servers.json'), text);
       } else if (SERVICE.test(text)) {
+        if (stopped !== undefined) await stop(stopped);
         const service = spawn('bash', ['-c', `. ${saved}; ${text.replace(/(?=agctl )/, 'exec ')}`], {
           cwd: folder.path,
           env,
         });
         services.push(service);
+        stopped = UNTIL_NEXT.test(text) ? service : undefined;
         let printedNow = '';
         service.stdout?.on('data', (chunk) => {
           output.stdout += chunk;
@@ -130,6 +129,12 @@ export async function followGuide(
     ) as Record<string, string>,
     [Symbol.asyncDispose]: close,
   };
+}
+
+async function stop(service: ChildProcess): Promise<void> {
+  const ended = once(service, 'exit');
+  service.kill('SIGTERM');
+  await ended;
 }
 
 function run(script: string, cwd: string, env: Readonly<Record<string, string>>): Promise<string> {

@@ -369,3 +369,24 @@ test('each guide is listed in docs/guides/README.md and followed by a test', () 
     expect(tests.join('')).toContain(guide);
   }
 });
+
+test('the guide on recordings: a replay answers without the model, and verify finds no difference', async () => {
+  await using provider = await llmProvider();
+  const port = String(await freePort());
+  await using followed = await followGuide('record-and-replay.md', {
+    3000: port,
+    'sk-...': 'sk-of-the-provider',
+    'params: { apiKey: $OPENAI_API_KEY }': `params: { apiKey: $OPENAI_API_KEY, baseUrl: "http://${provider.address}/v1" }`,
+    'cmd: npx, args: ["-y", "@modelcontextprotocol/server-memory"]': `cmd: node, args: ["${server('memory')}"]`,
+  });
+  const [, first = '', again = ''] = followed.printed;
+  expect(JSON.parse(first)).toMatchObject({ choices: [{ message: { content: 'Hello.' } }] });
+  const [answer, refusal] = again.split('}{').map((text, at) => (at === 0 ? `${text}}` : `{${text}`));
+  expect(JSON.parse(answer ?? '')).toEqual(JSON.parse(first));
+  expect(JSON.parse(refusal ?? '').error.message).toContain(
+    'messages[0].content: recorded "Say hello.", asked "Say goodbye."',
+  );
+  // The recording and the comparison have called it.
+  expect(provider.received).toHaveLength(2);
+  expect(readFileSync(join(followed.folder, 'cassette.jsonl'), 'utf8')).not.toContain('sk-of-the-provider');
+});

@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import { messageOf } from '../../core/errors.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { errorCode } from '../../core/foreign.ts';
@@ -6,8 +5,9 @@ import { isLoopback } from '../../core/listen.ts';
 import { counted } from '../../core/render/counted.ts';
 import { VERSION } from '../../core/version.ts';
 import type { Cassette } from '../../library/cassette/format.ts';
-import { CassetteError, readCassette } from '../../library/cassette/read-cassette.ts';
+import { IgnoredPathError } from '../../library/cassette/ignored.ts';
 import { type ServedReplay, serveReplay } from '../../library/cassette/serve-replay.ts';
+import { read } from '../cassette/read.ts';
 import type { Run } from '../context.ts';
 
 interface Options {
@@ -45,21 +45,11 @@ export const run: Run<Options> = async (
   return EXIT_CODES.ok.code;
 };
 
-/** @throws CommandError */
-export function read(file: string, cwd: string): Cassette {
-  try {
-    return readCassette(resolve(cwd, file), file);
-  } catch (error) {
-    if (error instanceof CassetteError) throw new CommandError('usage', error.message);
-    throw error;
-  }
-}
-
 async function open(cassette: Cassette, settings: Parameters<typeof serveReplay>[1]): Promise<ServedReplay> {
   try {
     return await serveReplay(cassette, settings);
   } catch (error) {
-    if (error instanceof TypeError) throw new CommandError('usage', `--ignore ${error.message}`);
+    if (error instanceof IgnoredPathError) throw new CommandError('usage', `--ignore ${error.message}`);
     if (errorCode(error) === 'EADDRINUSE')
       throw new CommandError(
         'not_ok',

@@ -77,4 +77,11 @@ export const COMMANDS_LIMITS = {
   /** Differences between a request and a recorded one that are counted, to find the nearest, and that a message lists. */
   cassetteDifferences: 1_000,
   cassetteShownDifferences: 5,
+  /**
+   * `agctl verify`: time for a request; for one whose client had left, beside the time that it took; and for events of streams
+   * without an end, after all other requests have ended.
+   */
+  verifyTimeout: 120 * SECOND,
+  verifyLeaveWait: SECOND,
+  verifyStreamWait: 5 * SECOND,
 } as const;

@@ -1,6 +1,9 @@
 /** A path of members that do not count: names and indexes; `*` is any one of them, `**` any number of them. */
 type Pattern = readonly string[];
 
+/** A path of an ignored member is none. */
+export class IgnoredPathError extends TypeError {}
+
 /** Members of JSON that are ignored where values are compared. */
 export class Ignored {
   readonly #patterns: readonly Pattern[];
@@ -9,7 +12,7 @@ export class Ignored {
     this.#patterns = patterns;
   }
 
-  /** Of paths such as `metadata.user_id`, `messages[*].id` and `**.created`. @throws TypeError */
+  /** Of paths such as `metadata.user_id`, `messages[*].id` and `**.created`. @throws IgnoredPathError */
   static of(paths: readonly string[]): Ignored {
     return new Ignored(paths.map(patternOf));
   }
@@ -44,10 +47,12 @@ function patternOf(path: string): Pattern {
     const match = PART.exec(rest);
     const part = match?.[1] ?? match?.[2] ?? match?.[3];
     if (match === null || part === undefined)
-      throw new TypeError(`${path}: expected a path such as metadata.user_id, messages[*].id or **.created`);
+      throw new IgnoredPathError(
+        `${path}: expected a path such as metadata.user_id, messages[*].id or **.created`,
+      );
     parts.push(part);
     rest = rest.slice(match[0].length);
   }
-  if (parts.length === 0) throw new TypeError('a path of an ignored member is empty');
+  if (parts.length === 0) throw new IgnoredPathError('a path of an ignored member is empty');
   return parts;
 }

@@ -5,6 +5,7 @@ import { contentToSend } from './body.ts';
 import { frameOf } from './event-reader.ts';
 import type { Exchange, StreamEvent } from './format.ts';
 import type { ReplaySession } from './replay-session.ts';
+import { isEndless } from './session-tape.ts';
 
 /** How a recorded response is sent. */
 export interface Playing {
@@ -86,7 +87,8 @@ async function* framesOf(
     if (event.json === undefined || json !== undefined)
       yield Buffer.from(frameOf({ ...event, ...(json !== undefined && { json }) }));
   }
-  if (response.cut === 'client') await left(signal);
+  // A client whose stream has ended would open another one.
+  if (response.cut === 'client' || isEndless(exchange)) await left(signal);
   // What was written is sent first.
   if (response.cut === 'server') {
     await turnOver();

@@ -145,7 +145,7 @@ export class CassetteRecorder {
         isMcp,
         runtime,
       ),
-      facts: kept(facts),
+      facts: recordedFacts(facts),
     };
   }
 
@@ -235,6 +235,7 @@ function seen(reply: Reply, after: number, began: number): Seen {
   return one;
 }
 
+/** The facts that a recording has. */
 const FACTS = [
   'protocol',
   'operation',
@@ -248,7 +249,7 @@ const FACTS = [
   'costUsd',
 ] as const;
 
-const kept = (facts: RecordedFacts): RecordedFacts =>
+export const recordedFacts = (facts: RecordedFacts): RecordedFacts =>
   Object.fromEntries(FACTS.flatMap((name) => (facts[name] === undefined ? [] : [[name, facts[name]]])));
 
 const ms = (duration: number): number => Math.max(0, Math.round(duration * 10) / 10);

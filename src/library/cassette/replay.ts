@@ -76,10 +76,9 @@ export class Replay {
     return this.#answer(asked, request, session);
   }
 
-  /** What the server has sent on its own. Without a recorded stream, it sends nothing. */
+  /** What the server has sent on its own, once. After that, and without a recorded stream, it sends nothing. */
   async #stream(session: ReplaySession, request: Request): Promise<Response> {
-    const { streams } = session.tape;
-    const recorded = streams[Math.min(session.streams, streams.length - 1)];
+    const recorded = session.tape.streams[session.streams];
     session.streams += 1;
     return play(recorded ?? SILENT, this.#playing(request, undefined, session));
   }

@@ -64,3 +64,9 @@ export const idText = (json: unknown): string => JSON.stringify(membersOf(json)[
 /** Whether requests at the path of an exchange are MCP messages. */
 export const isMcp = ({ session, request }: Exchange): boolean =>
   session !== undefined || rpcMethod(request.body) !== undefined;
+
+/** Whether a response is a stream that ends only when the client leaves, or the gateway stops. */
+export const isEndless = ({ session, request, response: { cut, events } }: Exchange): boolean =>
+  events !== undefined &&
+  ((request.method === 'GET' && (session !== undefined || cut === 'client')) ||
+    rpcMethod(request.body) === 'subscriptions/listen');

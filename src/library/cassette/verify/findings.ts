@@ -1,0 +1,191 @@
+import { membersOf } from '../../../core/foreign.ts';
+import { endpointAt } from '../../../server/llm/request/endpoints.ts';
+import { canonical, differences } from '../compare.ts';
+import type { Body, Exchange, RecordedFacts, StreamEvent } from '../format.ts';
+import { Ignored } from '../ignored.ts';
+import { idText, isEndless } from '../session-tape.ts';
+import { jsonOf, pathOf, rpcMethod } from '../tape.ts';
+import { type Finding, notesOf } from './finding.ts';
+import { listFindings } from './lists.ts';
+import type { Found } from './sender.ts';
+import { shapeOf } from './shape.ts';
+
+export interface CompareSettings {
+  readonly ignored: Ignored;
+  /** Whether texts of models are compared too. */
+  readonly isStrict: boolean;
+}
+
+/** What is not as recorded in what a request gets now. `facts`: what the gateway knows of it, if it is our own. */
+export function findingsOf(
+  exchange: Exchange,
+  found: Found,
+  facts: RecordedFacts | undefined,
+  settings: CompareSettings,
+): Finding[] {
+  const { response } = exchange;
+  // The client had left before an answer, which says nothing of the gateway.
+  if (response.status === 0) return [note('it had no answer when it was recorded')];
+  const isAborted = response.cut === 'client' || isEndless(exchange);
+  if (found.failure !== undefined && !isAborted)
+    return [{ severity: 'error', code: 'AGW0501', message: found.failure }];
+  const decided = facts === undefined || exchange.facts === undefined ? [] : decisions(exchange.facts, facts);
+  if (found.status !== response.status) {
+    const message = `status ${found.status}, and ${response.status} was recorded`;
+    const said = textOf(found);
+    const notes = said === '' ? [] : notesOf([{ path: ['answer'], recorded: undefined, found: said }]);
+    return [{ severity: 'error', code: 'AGW0501', message, notes }, ...decided];
+  }
+  const asked = found.unexpected.map(
+    (method): Finding => ({
+      severity: 'error',
+      code: 'AGW0503',
+      message: `the server sends ${method}, which was not recorded`,
+    }),
+  );
+  if (response.body !== undefined && 'omitted' in response.body)
+    return [...decided, ...asked, note(`its answer was not recorded: ${response.body.omitted}`)];
+  return [...decided, ...asked, ...(isAborted ? told(exchange, found) : answers(exchange, found, settings))];
+}
+
+const note = (message: string): Finding => ({ severity: 'note', code: 'AGW0507', message });
+
+const textOf = ({ body }: Found): string => {
+  if (body === undefined) return '';
+  if ('text' in body) return body.text;
+  return 'json' in body ? (JSON.stringify(body.json) ?? '') : '';
+};
+
+/** Who has decided, and what it has cost. */
+function decisions(recorded: RecordedFacts, now: RecordedFacts): Finding[] {
+  const [before, after] = [policyOf(recorded), policyOf(now)];
+  // Who else had a part in it follows from that.
+  if (before !== after)
+    return [changed('reason', `${after ?? 'no policy'} decides, and ${before ?? 'no policy'} did`)];
+  const names = ['target', 'provider', 'usedModel'] as const;
+  const others = names.filter((name) => recorded[name] !== now[name]);
+  return [
+    ...others.map((name) =>
+      changed(name, `${now[name] ?? 'no'} ${CALLED[name]} answers, and ${recorded[name] ?? 'none'} did`),
+    ),
+    ...costs(recorded, now),
+  ];
+}
+
+/** That a client has left is nobody's decision. */
+const policyOf = ({ reason }: RecordedFacts): string | undefined =>
+  reason === 'ClientClosed' ? undefined : reason;
+
+const CALLED = { target: 'server', provider: 'provider', usedModel: 'model' } as const;
+
+const changed = (name: string, message: string): Finding => ({
+  severity: 'error',
+  code: 'AGW0504',
+  message,
+  path: [name],
+});
+
+/** Answers of models have other lengths each time: only equal uses cost the same. */
+function costs(recorded: RecordedFacts, now: RecordedFacts): Finding[] {
+  const finding = (severity: Finding['severity'], name: string, message: string): Finding[] => [
+    { severity, code: 'AGW0505', message, path: [name] },
+  ];
+  const { costUsd, inputTokens, outputTokens } = recorded;
+  const isSameUse = inputTokens === now.inputTokens && outputTokens === now.outputTokens;
+  const isKnown = costUsd !== undefined;
+  const isDifferent = isSameUse && Math.abs((costUsd ?? 0) - (now.costUsd ?? 0)) >= 1e-9;
+  if (isKnown !== (now.costUsd !== undefined) || isDifferent)
+    return finding(
+      'error',
+      'costUsd',
+      `it costs ${dollars(now.costUsd)}, and ${dollars(costUsd)} was recorded`,
+    );
+  if (inputTokens === now.inputTokens) return [];
+  const [is, was] = [now.inputTokens ?? 'no', inputTokens ?? 'none'];
+  return finding('warning', 'inputTokens', `it has ${is} input tokens, and ${was} were recorded`);
+}
+
+const dollars = (usd: number | undefined): string => (usd === undefined ? 'an unknown sum' : `${usd} USD`);
+
+/** What a server has told on a stream without an end. */
+function told(exchange: Exchange, found: Found): Finding[] {
+  const ignored = OF_CALLS;
+  const texts = (events: readonly StreamEvent[]): string[] =>
+    events
+      .filter(({ json }) => !('id' in membersOf(json)))
+      .map(({ json, text }) => canonical(json ?? text, ignored));
+  const now = texts(found.events ?? []);
+  const missing = texts(exchange.response.events ?? []).filter((text) => {
+    const at = now.indexOf(text);
+    if (at !== -1) now.splice(at, 1);
+    return at === -1;
+  });
+  if (missing.length === 0) return [];
+  const message = 'the stream lacks what was recorded';
+  return [{ severity: 'error', code: 'AGW0503', message, notes: missing.map((text) => text.slice(0, 200)) }];
+}
+
+/** What names calls, clients and versions. */
+const OF_CALLS = Ignored.of(['params._meta', 'params.progressToken']);
+/** Also what a server mints for the next request. */
+const OF_RESULTS = ['_meta', 'serverInfo.version', 'requestState', 'nextCursor'];
+
+function answers(exchange: Exchange, found: Found, settings: CompareSettings): Finding[] {
+  const { request, response } = exchange;
+  const rpc = rpcMethod(request.body);
+  if (rpc !== undefined && rpc !== '') return rpcAnswers(exchange, found, settings);
+  const path = pathOf(request.target);
+  const isLlm = exchange.facts?.protocol === 'llm' || endpointAt(request.method, path) !== undefined;
+  const isList = request.method === 'GET';
+  if (isLlm && !isList && !settings.isStrict)
+    return formFindings(shapeOf(valuesOf(response)), shapeOf(valuesOf(found)));
+  const ignored = isLlm ? settings.ignored.and(['**.id', '**.created', '**.created_at']) : settings.ignored;
+  const [was, is] = [comparable(response), comparable(found)];
+  return (isList ? listFindings(was, is, settings.ignored) : undefined) ?? resultFindings(was, is, ignored);
+}
+
+function rpcAnswers(exchange: Exchange, found: Found, { ignored }: CompareSettings): Finding[] {
+  const id = idText(jsonOf(exchange.request.body));
+  const answerIn = (answer: Pick<Found, 'body' | 'events'>): Readonly<Record<string, unknown>> =>
+    membersOf(
+      [jsonOf(answer.body), ...(answer.events ?? []).map(({ json }) => json)].findLast(
+        (json) => !('method' in membersOf(json)) && idText(json) === id,
+      ),
+    );
+  const [was, is] = [answerIn(exchange.response), answerIn(found)];
+  const inResult = ignored.in('result').and(OF_RESULTS);
+  const lists = listFindings(was['result'], is['result'], inResult);
+  if (lists !== undefined && is['error'] === undefined) return lists;
+  return [
+    ...resultFindings(was['result'], is['result'], inResult),
+    ...resultFindings(was['error'], is['error'], ignored.in('error')),
+  ];
+}
+
+function resultFindings(was: unknown, is: unknown, ignored: Ignored): Finding[] {
+  const all = differences(was, is, ignored);
+  if (all.length === 0) return [];
+  return [
+    { severity: 'error', code: 'AGW0503', message: 'the result is not as recorded', notes: notesOf(all) },
+  ];
+}
+
+function formFindings(was: ReadonlySet<string>, is: ReadonlySet<string>): Finding[] {
+  const gone = [...was].filter((part) => !is.has(part)).map((part) => `recorded, and not any more: ${part}`);
+  const added = [...is].filter((part) => !was.has(part)).map((part) => `new: ${part}`);
+  if (gone.length + added.length === 0) return [];
+  const message = 'the answer of the model has another form';
+  return [{ severity: 'warning', code: 'AGW0506', message, notes: [...gone, ...added] }];
+}
+
+/** JSON of an answer, or of the events of a stream. */
+const valuesOf = ({ body, events }: Pick<Found, 'body' | 'events'>): unknown[] =>
+  events === undefined ? [comparable({ body })] : events.map(({ json, text }) => json ?? text);
+
+const comparable = ({
+  body,
+  events,
+}: {
+  body?: Body | undefined;
+  events?: readonly StreamEvent[] | undefined;
+}): unknown => (events === undefined ? (jsonOf(body) ?? body) : events.map(({ json, text }) => json ?? text));
