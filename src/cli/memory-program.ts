@@ -144,7 +144,7 @@ const ADAPTER_ENV =
   '(required: refuse calls without a namespace), MEMORY_ALLOWED_HOSTS, MEMORY_TOOLS (extended: also tools for entities, ' +
   'earlier turns and deletion)';
 const BACKEND_ENV =
-  'MEMORY_DATA_DIR, MEMORY_DOCS_DIR, MEMORY_DATABASE_URL (PostgreSQL instead of a folder), MEMORY_API_KEY, ' +
+  'MEMORY_DATA_DIR, MEMORY_DOCS_DIR, MEMORY_SITE_BASE, MEMORY_WATCH_DOCS (false: like --no-watch), MEMORY_DATABASE_URL (PostgreSQL instead of a folder), MEMORY_API_KEY, ' +
   'MEMORY_NAMESPACE_KEYS, MEMORY_NAMESPACES, MEMORY_ALLOWED_HOSTS, MEMORY_INDEX_CHAT (true: index chat turns for ' +
   'search), MEMORY_EMBEDDER, EMBEDDINGS_URL, ' +
   'EMBEDDING_MODEL, EMBEDDING_API_KEY, EMBEDDING_DIMENSIONS, EMBEDDING_SCORE_PIVOT, EMBEDDING_TRUNCATE, ' +
@@ -158,7 +158,15 @@ function helpText(environment: string, example: string): string {
 function storeOptions(command: Command): Command {
   return command
     .option('--data <dir>', 'folder of the store (MEMORY_DATA_DIR, ~/.local/share/agctl/memory)')
-    .option('--docs <dir>', 'folder of Markdown to read at every start (MEMORY_DOCS_DIR, /app/docs)')
+    .option('--docs <dir>', 'folder of Markdown to read (MEMORY_DOCS_DIR, /app/docs)')
+    .option(
+      '--site-base <url>',
+      'where its pages are on their site, for links that name it: https://example.com/docs, or /docs (MEMORY_SITE_BASE)',
+    )
+    .option(
+      '--no-watch',
+      'read the folder at every start only, and not when its files change (MEMORY_WATCH_DOCS=false)',
+    )
     .option(
       '--embedder <kind>',
       'builtin, or onnx:FOLDER for a sentence-transformer model (MEMORY_EMBEDDER, builtin)',

@@ -50,6 +50,8 @@ export const MEMORY_API_LIMITS = {
   /** Delay before the first sync is repeated if it fails, doubled each time up to the second value. */
   syncRetry: 5 * SECOND,
   syncMaxRetry: 300 * SECOND,
+  /** How long after a change in the docs folder a sync begins: editors and `git` write in several steps. */
+  docsQuiet: SECOND / 2,
   /** Concurrent requests of the backend; more are answered with status 503. */
   requestsInFlight: 256,
 } as const;

@@ -2,7 +2,7 @@ import { posix } from 'node:path';
 import { elementsOf, membersOf } from '../../core/foreign.ts';
 import type { Backend } from './documents.ts';
 import { workspaceId } from './ids.ts';
-import { linkedDocument } from './markdown/links.ts';
+import { LinkedDocuments } from './markdown/links.ts';
 import type { DocumentRecord, Entity, NewEntity, Relation, RelationType, Store } from './store.ts';
 
 /** Documents processed together. */
@@ -22,6 +22,7 @@ export async function relateLinks(
   signal: AbortSignal,
 ): Promise<void> {
   const ids = new Map(documents.map(({ key, id }) => [key, id]));
+  const linked = new LinkedDocuments(ids.keys());
   for (let start = 0; start < documents.length; start += PAGE) {
     signal.throwIfAborted();
     const page = documents.slice(start, start + PAGE);
@@ -37,12 +38,12 @@ export async function relateLinks(
           relations.push({ fromId, toId, relationType, weight });
       };
       for (const [link, count] of linksIn(metadata)) {
-        const target = linkedDocument(link, (path) => ids.has(path)) ?? '';
+        const target = linked.find(link) ?? '';
         const toId = ids.get(target);
         if (toId !== undefined) relate(toId, target, 'REFERENCES', count);
       }
       for (const name of dependenciesIn(metadata)) {
-        const target = linkedDocument(name, (path) => ids.has(path)) ?? '';
+        const target = linked.find(name) ?? '';
         const toId = ids.get(target);
         if (toId !== undefined) relate(toId, target, 'DEPENDS_ON', 1);
         else

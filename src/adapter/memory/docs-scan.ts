@@ -14,6 +14,8 @@ export interface DocsFile {
 }
 
 export interface DocsScan {
+  /** Real paths of the folders that were read. */
+  readonly folders: readonly string[];
   /** Sorted by path. */
   readonly files: readonly DocsFile[];
   readonly errors: readonly { readonly path: string; readonly message: string }[];
@@ -31,14 +33,17 @@ interface Folder {
 
 class Scan {
   readonly #root: string;
+  readonly #entering: ((folder: string) => void) | undefined;
   readonly #seen = new Set<string>();
   readonly #links: Folder[] = [];
+  readonly folders: string[] = [];
   readonly files: DocsFile[] = [];
   readonly errors: { path: string; message: string }[] = [];
   isComplete = true;
 
-  constructor(root: string) {
+  constructor(root: string, entering: ((folder: string) => void) | undefined) {
     this.#root = root;
+    this.#entering = entering;
   }
 
   /** Real files come first: a symbolic link to one of them is not a second document. */
@@ -68,6 +73,8 @@ class Scan {
         );
         continue;
       }
+      this.folders.push(folder.file);
+      this.#entering?.(folder.file);
       waiting.push(...(await this.#folder(folder)));
     }
   }
@@ -131,10 +138,15 @@ class Scan {
  * Lists the documents of a folder: `.md` and `.mdx` files that are not hidden. Follows symbolic links only within the
  * folder.
  *
+ * @param entering called with each folder (real path) before it is read
  * @throws the system's error if the folder itself cannot be read, and the signal's reason
  */
-export async function scanDocs(folder: string, signal?: AbortSignal): Promise<DocsScan> {
-  const scan = new Scan(await realpath(folder));
+export async function scanDocs(
+  folder: string,
+  signal?: AbortSignal,
+  entering?: (folder: string) => void,
+): Promise<DocsScan> {
+  const scan = new Scan(await realpath(folder), entering);
   await scan.run(signal);
   return scan;
 }

@@ -4,8 +4,10 @@ import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import type { SyncError, SyncStatus } from '../../core/memory-model.ts';
 import { FolderWorkspaces, relateLinks } from './docs-relations.ts';
 import { type DocsFile, type DocsScan, readDocument, scanDocs } from './docs-scan.ts';
+import type { DocsWatch } from './docs-watch.ts';
 import { type Backend, putDocument, type StoredDocument } from './documents.ts';
 import type { EmbeddingQueue } from './embed/embedding-queue.ts';
+import type { SiteBase } from './markdown/links.ts';
 
 export interface DocsSync {
   /** Reads the folder and updates the store. If a sync is already running, returns its result. Never rejects. */
@@ -18,8 +20,11 @@ export interface DocsSync {
 export interface DocsSyncOptions {
   /** The docs folder; without one, a sync has nothing to read. */
   readonly folder: string | undefined;
+  readonly siteBase?: SiteBase | undefined;
   /** Embeds what the sync stores, unless the embedder is immediate. */
   readonly embeddings?: EmbeddingQueue | undefined;
+  /** Sees the folders that a sync reads. */
+  readonly watch?: Pick<DocsWatch, 'add' | 'keep'> | undefined;
   /** Called for every document and every batch of embeddings. */
   readonly progress?: (status: SyncStatus) => void;
 }
@@ -30,14 +35,18 @@ const LOCK = 'docs-sync';
 /** Creates the sync of a docs folder; see `DocsSync`. */
 export function createDocsSync(
   backend: Backend,
-  { folder, embeddings, progress }: DocsSyncOptions,
+  { folder, siteBase, embeddings, watch, progress }: DocsSyncOptions,
 ): DocsSync {
   const stop = new AbortController();
   let last: SyncRun | undefined;
   let running: Promise<SyncStatus> | undefined;
 
   const once = async (): Promise<SyncStatus> => {
-    const run = new SyncRun(backend, folder, embeddings, stop.signal, progress);
+    const run = new SyncRun(
+      backend,
+      { folder, siteBase, embeddings, watch, ...(progress && { progress }) },
+      stop.signal,
+    );
     last = run;
     try {
       const isDone = await backend.store.exclusively(LOCK, async () => {
@@ -80,6 +89,8 @@ class SyncRun {
   readonly counts: SyncCounts = { ...noSync(), state: 'running', startedAt: new Date().toISOString() };
   readonly #startedAt = performance.now();
   readonly #backend: Backend;
+  readonly #siteBase: SiteBase | undefined;
+  readonly #watch: DocsSyncOptions['watch'];
   readonly #embeddings: EmbeddingQueue | undefined;
   readonly #signal: AbortSignal;
   readonly #progress: ((status: SyncStatus) => void) | undefined;
@@ -90,11 +101,11 @@ class SyncRun {
 
   constructor(
     backend: Backend,
-    folder: string | undefined,
-    embeddings: EmbeddingQueue | undefined,
+    { folder, siteBase, embeddings, watch, progress }: DocsSyncOptions,
     signal: AbortSignal,
-    progress: ((status: SyncStatus) => void) | undefined,
   ) {
+    this.#siteBase = siteBase;
+    this.#watch = watch;
     this.#backend = backend;
     this.#embeddings = embeddings;
     this.#signal = signal;
@@ -128,9 +139,10 @@ class SyncRun {
 
   async #scan(folder: string): Promise<DocsScan | undefined> {
     try {
-      const scan = await scanDocs(folder, this.#signal);
+      const scan = await scanDocs(folder, this.#signal, (each) => this.#watch?.add(each));
       for (const error of scan.errors) this.#failed(error.path, error.message);
       this.counts.total = scan.files.length;
+      this.#watch?.keep(scan.folders);
       return scan;
     } catch (error) {
       this.#signal.throwIfAborted();
@@ -197,7 +209,14 @@ class SyncRun {
     let reported = 0;
     const document = await putDocument(
       this.#backend,
-      { origin: 'docs_dir', key: path, path, content, workspace: this.#workspaces.idFor(path) },
+      {
+        origin: 'docs_dir',
+        key: path,
+        path,
+        content,
+        workspace: this.#workspaces.idFor(path),
+        siteBase: this.#siteBase,
+      },
       {
         signal: this.#signal,
         embedded: (count) => {

@@ -4,6 +4,7 @@ import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import { type Embedder, embeddedText, searchable } from './embed/embedder.ts';
 import { chunkId, documentId } from './ids.ts';
 import { CHUNKER_VERSION, type MarkdownDocument, markdownDocument } from './markdown/document.ts';
+import type { SiteBase } from './markdown/links.ts';
 import type { NewEntity, Origin, Relation, Store } from './store.ts';
 
 export interface Backend {
@@ -25,6 +26,8 @@ export interface Source {
   readonly content: string;
   /** Id of the folder's workspace. */
   readonly workspace?: string | undefined;
+  /** Where the folder is on its site. */
+  readonly siteBase?: SiteBase | undefined;
 }
 
 export interface StoredDocument {
@@ -49,9 +52,10 @@ function contentHash({ title, source, path, content }: Source): string {
   return createHash('sha256').update(head).update('\0').update(content).digest('hex');
 }
 
-/** Hash that changes with the document and with the chunking. */
-function documentHash(content: string): string {
-  return createHash('sha256').update(`${content}\0${CHUNKER_VERSION}`).digest('hex');
+/** Hash that changes with the document, the chunking, and how links are read. */
+function documentHash(content: string, { siteBase }: Source): string {
+  const base = siteBase === undefined ? '' : `\0${JSON.stringify([siteBase.origin ?? '', siteBase.path])}`;
+  return createHash('sha256').update(`${content}\0${CHUNKER_VERSION}${base}`).digest('hex');
 }
 
 /**
@@ -81,10 +85,10 @@ export async function putDocument(
 ): Promise<StoredDocument> {
   checkDocumentSize(Buffer.byteLength(source.content));
   const content = contentHash(source);
-  const hash = documentHash(content);
+  const hash = documentHash(content, source);
   const known = await store.document(source.origin, source.key);
   if (known?.hash === hash) return unchanged(store, source, known);
-  const document = markdownDocument(source.content, source.path ?? source.key, source.title);
+  const document = markdownDocument(source.content, source.path ?? source.key, source.title, source.siteBase);
   const chunks = chunkEntities(source, document);
   const vectors = embedder.isImmediate
     ? await embedder.embed(chunks.map(embeddedText), signal, embedded)

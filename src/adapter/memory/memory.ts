@@ -6,11 +6,14 @@ import type { SyncStatus } from '../../core/memory-model.ts';
 import { wakingAfter } from './background-queue.ts';
 import { indexTurn } from './chat-index.ts';
 import { createDocsSync, type DocsSync, SYNC_NOTE, storedSync } from './docs-sync.ts';
+import { DocsWatch } from './docs-watch.ts';
+import type { Backend } from './documents.ts';
 import type { Embedder } from './embed/embedder.ts';
 import { EmbeddingQueue } from './embed/embedding-queue.ts';
 import type { Extractor } from './extract/chat-extractor.ts';
 import { ExtractionQueue } from './extract/extraction-queue.ts';
 import { createSweeper, type Lifetimes, withLifetimes } from './lifetimes.ts';
+import type { SiteBase } from './markdown/links.ts';
 import type { Store, Turn } from './store.ts';
 
 /** The components that the endpoints use. */
@@ -40,6 +43,10 @@ export interface MemoryOptions {
   readonly embedder: Embedder;
   /** Undefined if there is none. */
   readonly docsFolder: string | undefined;
+  /** Where the docs folder is on its site. */
+  readonly siteBase?: SiteBase | undefined;
+  /** Whether changes in the docs folder are read at once. */
+  readonly watchesDocs?: boolean;
   /** Value of MEMORY_INDEX_CHAT. */
   readonly indexesChat: boolean;
   readonly log: Log;
@@ -81,10 +88,7 @@ export function createMemory(options: MemoryOptions): Memory {
       : wakingAfter(embedded, ['putDocument', 'putEntities', 'importBatch'], () => extraction.wake());
   const store = withLifetimes(written, lifetimes);
   const embeddings = new EmbeddingQueue({ store, embedder, log });
-  const sync = createDocsSync(
-    { store, embedder },
-    { folder: docsFolder, embeddings, progress: reporter(log, docsFolder !== undefined) },
-  );
+  const { sync, watching } = docsOf(options, { store, embedder }, embeddings);
   const sweeper = createSweeper(store, lifetimes, log);
   const indexing = new Set<Promise<void>>();
   const stop = new AbortController();
@@ -138,6 +142,7 @@ export function createMemory(options: MemoryOptions): Memory {
       return indexing.size === 0 && !isBusy;
     },
     async stop() {
+      watching?.close();
       await sweeper.stop();
       await sync.close();
       await embeddings.close();
@@ -146,6 +151,28 @@ export function createMemory(options: MemoryOptions): Memory {
       await Promise.all(indexing);
     },
   };
+}
+
+/** The sync of the docs folder, and what runs it again after a change. */
+function docsOf(
+  { docsFolder, siteBase, watchesDocs = false, log }: MemoryOptions,
+  backend: Backend,
+  embeddings: EmbeddingQueue,
+): { readonly sync: DocsSync; readonly watching: DocsWatch | undefined } {
+  const again = async (): Promise<void> => {
+    // What changes while a sync runs may have been read already.
+    if (sync.status().state === 'running') await sync.run();
+    await sync.run();
+  };
+  const watching = watchesDocs && docsFolder !== undefined ? new DocsWatch(again, log) : undefined;
+  const sync = createDocsSync(backend, {
+    folder: docsFolder,
+    siteBase,
+    embeddings,
+    watch: watching,
+    progress: reporter(log, docsFolder !== undefined),
+  });
+  return { sync, watching };
 }
 
 /** Runs the first sync again until it succeeds: a folder may be mounted late, or the store's disk be full. */

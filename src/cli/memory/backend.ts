@@ -8,6 +8,7 @@ import type { Extractor } from '../../adapter/memory/extract/chat-extractor.ts';
 import { extractorFrom } from '../../adapter/memory/extract/from-environment.ts';
 import { createMemoryApp } from '../../adapter/memory/http/app.ts';
 import { type Lifetimes, lifetimesFrom } from '../../adapter/memory/lifetimes.ts';
+import { type SiteBase, siteBaseIn } from '../../adapter/memory/markdown/links.ts';
 import { createMemories, type Memories } from '../../adapter/memory/memories.ts';
 import { openStore } from '../../adapter/memory/open-store.ts';
 import { DEFAULT_NAMESPACE } from '../../adapter/namespace.ts';
@@ -20,6 +21,9 @@ import { allowedHostsFrom, apiKeyFrom, asUsage, flag, isLocalHost, namespaceRule
 export interface BackendOptions {
   readonly data?: string;
   readonly docs?: string;
+  readonly siteBase?: string;
+  /** False for `--no-watch`. */
+  readonly watch?: boolean;
   readonly embedder?: string;
 }
 
@@ -57,6 +61,9 @@ export async function openBackend(
   const databaseUrl = env['MEMORY_DATABASE_URL'] || undefined;
   const dataDir = dataFolder(options, context);
   const docsFolder = docsFolderFrom(options, context);
+  const siteBase = siteBaseFrom(options, context);
+  const watchesDocs =
+    options.watch !== false && flag(env['MEMORY_WATCH_DOCS'] || 'true', 'MEMORY_WATCH_DOCS');
   const embedder = await embedderFrom(env, options.embedder).catch((error: unknown) => {
     throw asUsage(error);
   });
@@ -67,7 +74,17 @@ export async function openBackend(
     if (error instanceof AppError) throw new CommandError('not_ok', error.message);
     throw error;
   });
-  const memories = createMemories({ store, embedder, docsFolder, indexesChat, lifetimes, extractor, log });
+  const memories = createMemories({
+    store,
+    embedder,
+    docsFolder,
+    siteBase,
+    watchesDocs,
+    indexesChat,
+    lifetimes,
+    extractor,
+    log,
+  });
   const access = { ...rules, key, allowedHosts: allowedHostsFrom(context) };
   const app = await createMemoryApp({ memories, access, log });
   const where = store.kind === 'sqlite' ? dataDir : 'PostgreSQL (MEMORY_DATABASE_URL)';
@@ -116,6 +133,18 @@ function docsFolderFrom({ docs }: BackendOptions, { env, cwd }: Context): string
   const set = docs ?? (env['MEMORY_DOCS_DIR'] || undefined);
   if (set !== undefined) return resolve(cwd, set);
   return existsSync(BUNDLED_DOCS) ? BUNDLED_DOCS : undefined;
+}
+
+/** Where the docs folder is on its site. */
+function siteBaseFrom({ siteBase }: BackendOptions, { env }: Context): SiteBase | undefined {
+  const set = siteBase ?? (env['MEMORY_SITE_BASE'] || undefined);
+  if (set === undefined) return undefined;
+  const base = siteBaseIn(set);
+  if (base !== undefined) return base;
+  throw new CommandError(
+    'usage',
+    `${siteBase === undefined ? 'MEMORY_SITE_BASE' : '--site-base'}: expected an address such as https://example.com/docs, or a path such as /docs`,
+  );
 }
 
 function isFolder(path: string): boolean {

@@ -1,11 +1,12 @@
 import { parse } from 'yaml';
 import { membersOf } from '../../../core/foreign.ts';
 import { type Chunk, chunksOf } from './chunk.ts';
-import { dependenciesOf, linksOf } from './links.ts';
+import { dependenciesOf, linksOf, type SiteBase } from './links.ts';
 import { withoutJsx } from './mdx.ts';
+import { withoutShortcodes } from './shortcodes.ts';
 
 /** Increase this when the same document would yield different chunks, so that every document is read again. */
-export const CHUNKER_VERSION = 3;
+export const CHUNKER_VERSION = 4;
 
 export interface MarkdownDocument {
   readonly title: string;
@@ -55,9 +56,15 @@ function cut(text: string): string {
  * @param path in the docs folder, or the name of the document; the extension `.mdx` means MDX
  * @param title if known from elsewhere; default: from the front matter, the first heading or the file name
  */
-export function markdownDocument(source: string, path: string, title?: string): MarkdownDocument {
+export function markdownDocument(
+  source: string,
+  path: string,
+  title?: string,
+  base?: SiteBase,
+): MarkdownDocument {
   const matter = frontMatter(cleaned(source));
-  const text = path.toLowerCase().endsWith('.mdx') ? withoutJsx(matter.body) : matter.body;
+  const body = withoutShortcodes(matter.body);
+  const text = path.toLowerCase().endsWith('.mdx') ? withoutJsx(body) : body;
   const chunks = chunksOf(text);
   const fileName = path.slice(path.lastIndexOf('/') + 1).replace(/\.mdx?$/i, '');
   const found = title ?? matter.title ?? chunks[0]?.headings[0] ?? fileName;
@@ -65,8 +72,8 @@ export function markdownDocument(source: string, path: string, title?: string): 
     title: found,
     summary: cut(matter.description ?? firstWords(chunks)),
     chunks: chunks.map((chunk) => withoutTitle(chunk, found)),
-    links: linksOf(text, path),
-    dependencies: dependenciesOf(text, path, matter.dependsOn),
+    links: linksOf(text, path, base),
+    dependencies: dependenciesOf(text, path, matter.dependsOn, base),
   };
 }
 

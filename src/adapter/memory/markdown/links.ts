@@ -8,7 +8,10 @@ const DEPENDENCY_LINE = 4_000;
 const LINKS = 500;
 const INLINE = /\]\(\s{0,5}<?([^\s()<>]{1,500})/g;
 const DEFINITION = /^ {0,3}\[[^\]]{1,200}\]:\s{0,5}<?([^\s<>]{1,500})/;
-const ATTRIBUTE = /\bhref=["']([^"'\s<>]{1,500})["']/g;
+/** `to` is that of `Link` of Docusaurus. */
+const ATTRIBUTE = /\b(?:href|to)=["']([^"'\s<>]{1,500})["']/g;
+/** `[[Name]]`, `[[folder/Name#Heading|text]]` of wikis. */
+const WIKI = /\[\[([^\]|#\n]{1,300})(?:#[^\]|\n]{0,300})?(?:\|[^\]\n]{0,300})?\]\]/g;
 const SCHEME = /^[a-z][a-z0-9+.-]*:/i;
 
 /** What precedes a link in a sentence that says that one document depends on another. */
@@ -43,10 +46,15 @@ function dependenciesIn(line: string): string[] {
  *
  * @param named values of `depends_on`
  */
-export function dependenciesOf(text: string, path: string, named: readonly string[]): string[] {
+export function dependenciesOf(
+  text: string,
+  path: string,
+  named: readonly string[],
+  base?: SiteBase,
+): string[] {
   const found = new Set<string>();
   const folder = posix.dirname(path);
-  for (const one of named) found.add(/[/.]/.test(one) ? (resolved(one, folder) ?? one) : one);
+  for (const one of named) found.add(/[/.]/.test(one) ? (resolved(one, folder, base) ?? one) : one);
   let fence: Fence | undefined;
   for (const line of text.split('\n')) {
     const next = fenceAfter(line, fence);
@@ -54,7 +62,7 @@ export function dependenciesOf(text: string, path: string, named: readonly strin
     fence = next;
     if (isCode || !line.includes('](')) continue;
     for (const target of dependenciesIn(line.slice(0, DEPENDENCY_LINE))) {
-      const link = resolved(target, folder);
+      const link = resolved(target, folder, base);
       if (link !== undefined && link !== path) found.add(link);
     }
     if (found.size >= LINKS) break;
@@ -64,26 +72,68 @@ export function dependenciesOf(text: string, path: string, named: readonly strin
 
 function targetsOf(line: string): string[] {
   const found = [...line.matchAll(INLINE), ...line.matchAll(ATTRIBUTE)].map(([, target = '']) => target);
+  for (const [, name = ''] of line.matchAll(WIKI)) if (name.trim() !== '') found.push(`[[${name.trim()}]]`);
   const definition = DEFINITION.exec(line)?.[1];
   return definition === undefined ? found : [...found, definition];
 }
 
-/** The target of a link inside the folder, or undefined for other sites, anchors and paths outside of the folder. */
-function resolved(target: string, folder: string): string | undefined {
-  if (SCHEME.test(target) || target.startsWith('//')) return undefined;
-  const path = decodedUri(target.replace(/[?#].*$/s, ''));
+/** Where the pages of the folder are on their site, for links that are no relative paths. */
+export interface SiteBase {
+  /** `https://example.com`, in lower case; undefined if only the path is known. */
+  readonly origin: string | undefined;
+  /** `/docs`, without a slash at the end: empty for the root. */
+  readonly path: string;
+}
+
+/** Reads an address such as `https://example.com/docs`, or a path such as `/docs`. Undefined if it is neither. */
+export function siteBaseIn(text: string): SiteBase | undefined {
+  if (text.startsWith('/')) return { origin: undefined, path: decodedUri(text).replace(/\/+$/, '') };
+  if (!URL.canParse(text)) return undefined;
+  const { protocol, origin, pathname } = new URL(text);
+  if (!/^https?:$/.test(protocol)) return undefined;
+  return { origin, path: decodedUri(pathname).replace(/\/+$/, '') };
+}
+
+/** The path of a link on the site. Undefined for other sites. */
+function onSite(target: string, base: SiteBase | undefined): string | undefined {
+  if (!SCHEME.test(target) && !target.startsWith('//')) return target;
+  if (base?.origin === undefined || !URL.canParse(target, base.origin)) return undefined;
+  const { origin, pathname } = new URL(target, base.origin);
+  const path = decodedUri(pathname);
+  return origin === base.origin && (path === base.path || path.startsWith(`${base.path}/`))
+    ? pathname
+    : undefined;
+}
+
+/** An absolute path without that of the site. */
+function belowBase(path: string, base: SiteBase | undefined): string {
+  if (base === undefined || !path.startsWith(`${base.path}/`)) return path;
+  return path.slice(base.path.length);
+}
+
+/**
+ * The target of a link inside the folder, or undefined for other sites, anchors and paths outside of the folder. That of a wiki is
+ * looked up later, by its name.
+ */
+function resolved(target: string, folder: string, base: SiteBase | undefined): string | undefined {
+  if (target.startsWith('[[')) return target;
+  const here = onSite(target, base);
+  if (here === undefined) return undefined;
+  const path = belowBase(decodedUri(here.replace(/[?#].*$/s, '')), base);
   if (path === '' || path.includes('\0')) return undefined;
   const joined = path.startsWith('/') ? posix.normalize(path.slice(1)) : posix.join(folder, path);
   if (joined === '..' || joined.startsWith('../') || joined.startsWith('/')) return undefined;
   return joined.replace(/\/$/, '');
 }
 
+const MAY_LINK = /\]\(|\]:|\[\[|(?:href|to)=/;
+
 /**
  * Links from a document to others: paths in the docs folder without fragment, with their number. Code is ignored.
  *
  * @param path of the document in the docs folder, with `/`
  */
-export function linksOf(text: string, path: string): Map<string, number> {
+export function linksOf(text: string, path: string, base?: SiteBase): Map<string, number> {
   const links = new Map<string, number>();
   const folder = posix.dirname(path);
   let fence: Fence | undefined;
@@ -91,9 +141,9 @@ export function linksOf(text: string, path: string): Map<string, number> {
     const next = fenceAfter(line, fence);
     const isCode = fence !== undefined || next !== undefined;
     fence = next;
-    if (isCode || (!line.includes('](') && !line.includes(']:') && !line.includes('href='))) continue;
+    if (isCode || !MAY_LINK.test(line)) continue;
     for (const target of targetsOf(line)) {
-      const link = resolved(target, folder);
+      const link = resolved(target, folder, base);
       if (link === undefined || link === path) continue;
       const count = links.get(link);
       if (count === undefined && links.size >= LINKS) return links;
@@ -103,14 +153,48 @@ export function linksOf(text: string, path: string): Map<string, number> {
   return links;
 }
 
-/** The existing document that a link refers to: `guide` may be `guide.md`, `guide.mdx`, `guide/index.md`. */
-export function linkedDocument(link: string, exists: (path: string) => boolean): string | undefined {
-  const bare = link.replace(/\.html?$/, '');
-  const candidates = [
-    link,
-    `${bare}.md`,
-    `${bare}.mdx`,
-    ...['index', '_index', 'README'].flatMap((name) => [`${bare}/${name}.md`, `${bare}/${name}.mdx`]),
-  ].map((path) => posix.normalize(path));
-  return candidates.find((path) => exists(path));
+/** The documents of a folder, as what links refer to. */
+export class LinkedDocuments {
+  readonly #paths: ReadonlySet<string>;
+  /** By name in lower case, without folder and extension; undefined if several have it. */
+  #byName: Map<string, string | undefined> | undefined;
+
+  constructor(paths: Iterable<string>) {
+    this.#paths = new Set(paths);
+  }
+
+  /** The document that a link refers to: `guide` may be `guide.md`, `guide.mdx`, `guide/index.md`; `[[Guide]]` may be in any folder. */
+  find(link: string): string | undefined {
+    const name = /^\[\[(.+)\]\]$/s.exec(link)?.[1];
+    return name === undefined ? this.#at(link) : (this.#at(name) ?? this.#named(name));
+  }
+
+  #at(link: string): string | undefined {
+    const bare = link.replace(/\.html?$/, '');
+    const candidates = [
+      link,
+      `${bare}.md`,
+      `${bare}.mdx`,
+      ...['index', '_index', 'README'].flatMap((name) => [`${bare}/${name}.md`, `${bare}/${name}.mdx`]),
+    ].map((path) => posix.normalize(path));
+    return candidates.find((path) => this.#paths.has(path));
+  }
+
+  /** Wikis have one page of each name. */
+  #named(name: string): string | undefined {
+    if (this.#byName === undefined) {
+      this.#byName = new Map();
+      for (const path of this.#paths) {
+        const own = nameOf(path);
+        this.#byName.set(own, this.#byName.has(own) ? undefined : path);
+      }
+    }
+    return this.#byName.get(nameOf(name));
+  }
 }
+
+const nameOf = (path: string): string =>
+  posix
+    .basename(path)
+    .replace(/\.mdx?$/i, '')
+    .toLowerCase();

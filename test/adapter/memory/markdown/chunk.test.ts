@@ -164,6 +164,11 @@ describe('hostile Markdown of 300 kB', () => {
     ['headings', fill('# a\n')],
     ['tables', `a|b\n-|-\n${fill('a|b\n')}`],
     ['items', fill('- a\n')],
+    ['shortcodes that begin', fill('{{< a >}}\n# b\n')],
+    ['shortcodes that end', fill('{{< a >}}\n{{< /a >}}\n')],
+    ['unfinished shortcodes', fill('{{< a "')],
+    ['shortcodes in links', fill(']({{< a "b" >}}')],
+    ['wiki links', fill('[[a')],
     ['front matter', `---\n${'['.repeat(size)}\n---\n`],
     [
       'aliases',
