@@ -19,28 +19,56 @@ afterAll(() => backend[Symbol.asyncDispose]());
 
 const settled = (page: Page): Promise<void> => page.locator('.graph[data-settled=true]').waitFor();
 
-browserTest('the graph page shows the whole graph, then the neighbourhood of one entity', async (browser) => {
-  const { page, problems } = await watchedPage(browser, backend.url);
-  await page.goto(`${backend.url}/ui/graph`);
-  await settled(page);
-  const { body } = await backend.get('graph?limit=500');
-  await page
-    .getByText(`Graph of ${body.nodes.length} entities and ${body.edges.length} relations`)
-    .first()
-    .waitFor();
-  expect(await inks(page)).toBeGreaterThan(3);
+browserTest(
+  'the graph page shows folders, documents and entities, then the neighbourhood of one',
+  async (browser) => {
+    const { page, problems } = await watchedPage(browser, backend.url);
+    await page.goto(`${backend.url}/ui/graph`);
+    await settled(page);
+    const { body } = await backend.get('graph?limit=500&types=workspace,doc_file,entity');
+    await page
+      .getByText(`Graph of ${body.nodes.length} entities and ${body.edges.length} relations`)
+      .first()
+      .waitFor();
+    expect(await inks(page)).toBeGreaterThan(3);
 
-  await page.keyboard.press('/');
-  await page.keyboard.type('guide/limits.md');
-  await page.getByLabel('Depth').selectOption('1');
-  await page.getByRole('button', { name: 'Show', exact: true }).click();
-  await page.getByRole('heading', { level: 2, name: 'Rate limits' }).waitFor();
-  expect(page.url()).toContain('entity=guide%2Flimits.md&depth=1');
-  const walk = (await backend.get('graph?entityId=guide/limits.md&maxDepth=1')).body;
-  await page.getByText(`Graph of ${walk.nodes.length} entities`).first().waitFor();
-  await page.getByRole('complementary').getByText('docs_dir').waitFor();
-  expect(problems).toEqual([]);
-});
+    await page.keyboard.press('/');
+    await page.keyboard.type('guide/limits.md');
+    await page.getByLabel('Depth').selectOption('1');
+    await page.getByRole('button', { name: 'Show', exact: true }).click();
+    await page.getByRole('heading', { level: 2, name: 'Rate limits' }).waitFor();
+    expect(page.url()).toContain('entity=guide%2Flimits.md&depth=1');
+    const walk = (await backend.get('graph?entityId=guide/limits.md&maxDepth=1')).body;
+    await page.getByText(`Graph of ${walk.nodes.length} entities`).first().waitFor();
+    await page.getByRole('complementary').getByText('docs_dir').waitFor();
+    expect(problems).toEqual([]);
+  },
+);
+
+browserTest(
+  'the graph page shows passages when their type is chosen, and says how many it leaves out',
+  async (browser) => {
+    const { page, problems } = await watchedPage(browser, backend.url);
+    await page.goto(`${backend.url}/ui/graph`);
+    await settled(page);
+    const all = (await backend.get('graph?limit=500')).body;
+    const passages = all.nodes.filter(({ type }: { type: string }) => type === 'doc_chunk').length;
+    await page.getByText(`Not shown: ${passages} doc_chunks.`).waitFor();
+    await page.getByRole('checkbox', { name: 'doc_chunk' }).click();
+    await page
+      .getByText(`Graph of ${all.nodes.length} entities and ${all.edges.length} relations`)
+      .first()
+      .waitFor();
+    await page.getByRole('list', { name: 'Legend' }).getByText('doc_chunk').waitFor();
+    // Only what agents have written: there is none.
+    for (const type of ['workspace', 'doc_file', 'doc_chunk'])
+      await page.getByRole('checkbox', { name: type }).click();
+    await page.getByText(/There is nothing of these types, and .*doc_files/).waitFor();
+    await page.getByRole('link', { name: 'Show everything' }).click();
+    await page.getByText(`Graph of ${all.nodes.length} entities`).first().waitFor();
+    expect(problems).toEqual([]);
+  },
+);
 
 browserTest('the graph page reports an unknown entity and links to similar names', async (browser) => {
   const { page } = await watchedPage(browser, backend.url);

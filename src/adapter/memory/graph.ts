@@ -1,4 +1,5 @@
 import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
+import { workspaceId } from './ids.ts';
 import type { Entity, EntityType, Relation, Store } from './store.ts';
 
 export type Direction = 'out' | 'in' | 'both';
@@ -103,11 +104,23 @@ async function candidatesFor(store: Store, idOrName: string): Promise<readonly E
       (left, right) =>
         (ORDER.get(left.type) ?? 0) - (ORDER.get(right.type) ?? 0) || (left.id < right.id ? -1 : 1),
     );
-  for (const origin of ['docs_dir', 'ingest'] as const) {
-    const document = await store.document(origin, idOrName);
-    if (document !== undefined) return store.entities([document.id]);
+  const ingested = await store.document('ingest', idOrName);
+  for (const path of await pathsOf(store, idOrName)) {
+    const document = await store.document('docs_dir', path);
+    const found = await store.entities([document?.id ?? workspaceId('folder', path)]);
+    if (found.length > 0) return found;
   }
-  return [];
+  return ingested === undefined ? [] : store.entities([ingested.id]);
+}
+
+/** A path in the docs folder, and the same without the name of that folder: both are how people see it. */
+async function pathsOf(store: Store, text: string): Promise<readonly string[]> {
+  const path = text.replace(/^(?:\.?\/)+/, '').replace(/\/+$/, '');
+  if (path === '') return [];
+  const [root] = await store.entities([workspaceId('folder', '')]);
+  return root !== undefined && path.startsWith(`${root.name}/`)
+    ? [path, path.slice(root.name.length + 1)]
+    : [path];
 }
 
 async function nextLevel(

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { walkGraph } from '../../../src/adapter/memory/graph.ts';
 import type { EntityType, NewEntity, Relation } from '../../../src/adapter/memory/store.ts';
+import { memoryBackend } from '../../kit/memory-backend.ts';
 import { type FakeStore, fakeStore } from './fake-store.ts';
 
 const entity = (id: string, name = id, type: EntityType = 'doc_file'): NewEntity => ({
@@ -45,6 +46,22 @@ async function walked(
     truncated: response.truncated,
   };
 }
+
+test.each([
+  ['guide/ports.mdx', 'Ports'],
+  ['docs/guide/ports.mdx', 'Ports'],
+  ['./guide/ports.mdx', 'Ports'],
+  ['/docs/guide/ports.mdx', 'Ports'],
+  ['guide', 'docs/guide'],
+  ['docs/guide/', 'docs/guide'],
+  ['docs', 'docs'],
+])('a graph walk begins at the path %s, with and without the name of the docs folder', async (path, name) => {
+  await using backend = await memoryBackend({
+    docs: { 'guide/ports.mdx': '# Ports\n\nThe gateway listens on port 8080.\n' },
+  });
+  const { status, body } = await backend.get(`graph?entityId=${encodeURIComponent(path)}&maxDepth=1`);
+  expect([status, body.root?.name]).toEqual([200, name]);
+});
 
 describe('a graph walk', () => {
   test('a graph walk goes level by level in both directions and visits each entity once', async () => {

@@ -1,7 +1,7 @@
 import { MEMORY_PAGE_LIMITS, MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { ask } from '../../shared/api.ts';
-import { count } from '../../shared/format.ts';
-import { API, type EntityType, type Relation } from '../model.ts';
+import { count, counted } from '../../shared/format.ts';
+import { API, ENTITY_TYPES, type EntityType, type Relation } from '../model.ts';
 
 export interface GraphNode {
   readonly id: string;
@@ -21,6 +21,8 @@ export interface GraphData {
   readonly neighbours: readonly (readonly number[])[];
   /** What was left out, and why. */
   readonly notes: readonly string[];
+  /** What there is of other types than those that were asked for: `23 doc_chunks`. */
+  readonly others: readonly string[];
   /** Other entities with the same name as the start. */
   readonly namesakes: readonly GraphNode[];
 }
@@ -67,8 +69,9 @@ export async function loadWalk(entityId: string, maxDepth: number, signal: Abort
   return graphOf(nodes, edges, notes, { id: root.id, namesakes: ambiguous ?? [] });
 }
 
-/** Loads the whole graph, up to the limit of a drawing. @throws ApiError */
+/** Loads the graph of all entities of these types, up to the limit of a drawing. @throws ApiError */
 export async function loadTopology(
+  types: readonly EntityType[],
   signal: AbortSignal,
   progress: (nodes: number) => void,
 ): Promise<GraphData> {
@@ -78,7 +81,10 @@ export async function loadTopology(
   let cursor: string | null = null;
   let isCut = false;
   do {
-    const query = new URLSearchParams({ limit: String(MEMORY_STORE_LIMITS.graphNodes) });
+    const query = new URLSearchParams({
+      limit: String(MEMORY_STORE_LIMITS.graphNodes),
+      types: types.join(','),
+    });
     if (cursor !== null) query.set('cursor', cursor);
     page = await ask<TopologyPage>(`${API}/graph?${query}`, { signal });
     nodes.push(...page.nodes);
@@ -91,7 +97,8 @@ export async function loadTopology(
     nodes.length < MEMORY_PAGE_LIMITS.graphNodes &&
     edges.length < MEMORY_PAGE_LIMITS.graphEdges
   );
-  const total = Object.values(page.totals.entities).reduce((sum, value) => sum + value, 0);
+  const { entities } = page.totals;
+  const total = types.reduce((sum, type) => sum + (entities[type] ?? 0), 0);
   const notes: string[] = [];
   if (cursor !== null)
     notes.push(
@@ -101,7 +108,9 @@ export async function loadTopology(
     notes.push(
       `Some relations are left out: each part of the graph contains at most ${count(MEMORY_STORE_LIMITS.graphEdges)}.`,
     );
-  return graphOf(nodes, edges, notes);
+  const hidden = ENTITY_TYPES.filter((type) => !types.includes(type) && (entities[type] ?? 0) > 0);
+  const others = hidden.map((type) => counted(entities[type] ?? 0, type));
+  return { ...graphOf(nodes, edges, notes), others };
 }
 
 function graphOf(
@@ -128,6 +137,7 @@ function graphOf(
     edges,
     neighbours,
     notes,
+    others: [],
     namesakes: root?.namesakes ?? [],
   };
 }

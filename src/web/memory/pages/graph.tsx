@@ -9,28 +9,41 @@ import { Details } from '../graph/details.tsx';
 import { Legend } from '../graph/legend.tsx';
 import { type GraphData, loadTopology, loadWalk } from '../graph/load.ts';
 import { GraphTables } from '../graph/tables.tsx';
+import { ENTITY_TYPES, type EntityType } from '../model.ts';
 import { curl, Empty, Unreachable } from '../placeholder.tsx';
 
 const DEPTHS = Array.from({ length: MEMORY_STORE_LIMITS.graphDepth }, (_none, index) => index + 1);
 
-/** Entities and their relations: all of them, or those around one entity. */
+/** What the whole graph begins with. Passages and messages are shown around the document or workspace that has them. */
+const WIDE: readonly EntityType[] = ['workspace', 'doc_file', 'entity'];
+
+/** The types of the address; `WIDE` without any. */
+function typesIn(text: string | null): readonly EntityType[] {
+  const asked = (text ?? '').split(',');
+  const known = ENTITY_TYPES.filter((type) => asked.includes(type));
+  return known.length === 0 ? WIDE : known;
+}
+
+/** Entities and their relations: all of some types, or those around one entity. */
 export function Graph(): ReactNode {
   const { query } = useLocation();
   const entity = query.get('entity') ?? '';
   const depth = query.get('depth') ?? '2';
-  const { data, error, loaded, reload } = useGraph(entity, depth);
+  const types = typesIn(query.get('types'));
+  const { data, error, loaded, reload } = useGraph(entity, depth, types.join(','));
   const start = useRef<HTMLInputElement>(null);
   const submit = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
     const name = String(form.get('entity')).trim();
-    navigate('/graph', name === '' ? {} : { entity: name, depth: String(form.get('depth')) });
+    if (name !== '') navigate('/graph', { entity: name, depth: String(form.get('depth')) });
+    else navigate('/graph', { types: form.getAll('type').join(',') });
   };
   return (
     <>
-      <form key={`${entity} ${depth}`} className="row" onSubmit={submit}>
+      <form key={`${entity} ${depth} ${types.join(',')}`} className="row" onSubmit={submit}>
         <label className="wide">
-          Start entity (id or name; empty: everything)
+          Start entity (id, name or path; empty: everything)
           <input ref={start} data-filter name="entity" type="search" defaultValue={entity} />
         </label>
         <label>
@@ -44,12 +57,37 @@ export function Graph(): ReactNode {
         <button type="submit" className="primary">
           Show
         </button>
+        {entity !== '' ? null : (
+          <fieldset className="checks">
+            <legend>Types</legend>
+            {ENTITY_TYPES.map((type) => (
+              <label key={type}>
+                <input
+                  type="checkbox"
+                  name="type"
+                  value={type}
+                  defaultChecked={types.includes(type)}
+                  onChange={({ currentTarget: { form } }) => form?.requestSubmit()}
+                />{' '}
+                {type}
+              </label>
+            ))}
+          </fieldset>
+        )}
       </form>
       {error === undefined ? null : <Failed error={error} entity={entity} depth={depth} retry={reload} />}
       {data === undefined && error === undefined ? (
         <p role="status">Loading… {loaded === 0 ? '' : counted(loaded, 'entity', 'entities')}</p>
       ) : null}
-      {data?.nodes.length === 0 ? (
+      {data?.nodes.length === 0 && data.others.length > 0 ? (
+        <p role="status">
+          There is nothing of these types, and {data.others.join(', ')}.{' '}
+          <Link to="/graph" query={{ types: ENTITY_TYPES.join(',') }}>
+            Show everything
+          </Link>
+        </p>
+      ) : null}
+      {data?.nodes.length === 0 && data.others.length === 0 ? (
         <Empty
           title="The graph is empty"
           call={curl('/ingest/docs', { title: 'First note', content: '# First note\n\nAgents find this.' })}
@@ -95,7 +133,7 @@ function Failed({
           </span>
         ))}
       </p>
-      <Link to="/graph">Show everything</Link>
+      <Link to="/graph">Show the whole graph</Link>
     </div>
   );
 }
@@ -127,7 +165,7 @@ function Shown({
         </button>
       </fieldset>
       <p>
-        {label}.
+        {label}.{data.others.length === 0 ? '' : ` Not shown: ${data.others.join(', ')}.`}
         {data.notes.map((note) => (
           <span key={note} className="note">
             {' '}
@@ -196,7 +234,7 @@ interface LoadedGraph {
   readonly reload: () => void;
 }
 
-function useGraph(entity: string, depth: string): LoadedGraph {
+function useGraph(entity: string, depth: string, types: string): LoadedGraph {
   const [data, setData] = useState<GraphData>();
   const [error, setError] = useState<Error>();
   const [loaded, setLoaded] = useState(0);
@@ -210,13 +248,13 @@ function useGraph(entity: string, depth: string): LoadedGraph {
     setLoaded(0);
     const loading =
       entity === ''
-        ? loadTopology(gone.signal, setLoaded)
+        ? loadTopology(typesIn(types), gone.signal, setLoaded)
         : loadWalk(entity, Number(depth) || 2, gone.signal);
     loading.then(
       (found) => gone.signal.aborted || setData(found),
       (problem: Error) => gone.signal.aborted || setError(problem),
     );
     return () => gone.abort();
-  }, [entity, depth, round]);
+  }, [entity, depth, types, round]);
   return { data, error, loaded, reload: () => setRound(round + 1) };
 }
