@@ -32,6 +32,13 @@ async function reportOf(client: EraClient): Promise<object> {
     atOnce: await client.call('test_input_required_result_multiple_inputs'),
     unknown: await client.call('no_such_tool').catch((error: unknown) => String(error)),
   };
+  const controller = new AbortController();
+  const cancelling = {
+    signal: controller.signal,
+    onprogress: () => controller.abort(new Error('cancelled')),
+  };
+  const waiting = client.call('test_wait', { name: 'cancelled' }, cancelling);
+  const cancelled = await waiting.catch((error: unknown) => String(error));
   await client.watch(WATCHED);
   await client.call('test_trigger_tool_change');
   await client.call('test_trigger_prompt_change');
@@ -39,6 +46,7 @@ async function reportOf(client: EraClient): Promise<object> {
   await until(() => client.changes.length >= 3 && client.logged.length >= 3);
   return {
     ...report,
+    cancelled,
     asked: client.asked.slice(0, 4),
     askedAtOnce: client.asked.slice(4).toSorted(),
     logged: client.logged,

@@ -5,7 +5,7 @@ import { contentToSend } from './body.ts';
 import { frameOf } from './event-reader.ts';
 import type { Exchange, StreamEvent } from './format.ts';
 import type { ReplaySession } from './replay-session.ts';
-import { isEndless } from './session-tape.ts';
+import { isEndless, isUnanswered } from './session-tape.ts';
 
 /** How a recorded response is sent. */
 export interface Playing {
@@ -87,8 +87,10 @@ async function* framesOf(
     if (event.json === undefined || json !== undefined)
       yield Buffer.from(frameOf({ ...event, ...(json !== undefined && { json }) }));
   }
+  const isCancelled = isUnanswered(exchange) && (await untilCancelled(exchange, playing));
   // A client whose stream has ended would open another one.
-  if (response.cut === 'client' || isEndless(exchange)) await left(signal);
+  if (!isCancelled && (response.cut === 'client' || isEndless(exchange) || isUnanswered(exchange)))
+    await left(signal);
   // What was written is sent first.
   if (response.cut === 'server') {
     await turnOver();
@@ -113,6 +115,14 @@ async function answersOf(
     }
   }
   return true;
+}
+
+/** Waits until the client cancels a call, if it had cancelled it. */
+async function untilCancelled(exchange: Exchange, playing: Playing): Promise<boolean> {
+  const { session } = playing;
+  if (session === undefined) return false;
+  const all = session.tape.answersBefore(Number.POSITIVE_INFINITY, exchange);
+  return all.length > 0 && (await answersOf(exchange, Number.POSITIVE_INFINITY, playing)) === true;
 }
 
 /**

@@ -10,6 +10,8 @@ export class ReplaySession {
   readonly counts: Counts = new Map();
   /** Streams that the client has opened with GET. */
   streams = 0;
+  /** Ids of recorded calls by those of the client, as texts. */
+  readonly calls = new Map<string, string>();
   #posts = 0;
   readonly #answered = new Set<string>();
   readonly #waiting = new Set<() => void>();

@@ -7,7 +7,7 @@ import type { Cassette, Exchange } from './format.ts';
 import { Ignored } from './ignored.ts';
 import { type Playing, play } from './player.ts';
 import { ReplaySession } from './replay-session.ts';
-import { idText, isAnswer, isMcp, SessionTape } from './session-tape.ts';
+import { cancellation, cancelledBy, idText, isAnswer, isMcp, SessionTape } from './session-tape.ts';
 import { type Asked, jsonOf, pathOf, rpcMethod, Tape } from './tape.ts';
 import { explain, refusal } from './unmatched.ts';
 
@@ -71,7 +71,8 @@ export class Replay {
       session.received(idText(json));
       return new Response(null, { status: 202 });
     }
-    session.received();
+    const cancelled = session.calls.get(cancelledBy(json) ?? '');
+    session.received(cancelled === undefined ? undefined : cancellation(cancelled));
     if (isNotification(asked)) return new Response(null, { status: 202 });
     return this.#answer(asked, request, session);
   }
@@ -101,6 +102,7 @@ export class Replay {
       this.#settings.onUnmatched?.(explanation);
       return refusal(501, explanation, asked, request.headers);
     }
+    session?.calls.set(idText(jsonOf(asked.body)), idText(jsonOf(found.request.body)));
     const own = session ?? this.#begun(found, asked);
     const headers: Record<string, string> =
       own === undefined || session !== undefined ? {} : { [SESSION_HEADER]: own.id };

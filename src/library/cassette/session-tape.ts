@@ -19,19 +19,23 @@ export class SessionTape {
   constructor(exchanges: readonly Exchange[]) {
     const posts = exchanges.filter(({ request }) => request.method === 'POST');
     this.#posts = posts.map(({ at }) => at);
-    this.#answers = posts
-      .filter(({ request }) => isAnswer(jsonOf(request.body)))
-      .map(({ request, at }) => ({ id: idText(jsonOf(request.body)), at }));
+    this.#answers = posts.flatMap(({ request, at }) => {
+      const json = jsonOf(request.body);
+      if (isAnswer(json)) return [{ id: idText(json), at }];
+      const cancelled = cancelledBy(json);
+      return cancelled === undefined ? [] : [{ id: cancellation(cancelled), at }];
+    });
     this.streams = exchanges.filter(({ request }) => request.method === 'GET');
     this.#onStreams = new Set(this.streams.flatMap(requestsIn).map(({ id }) => id));
   }
 
   /**
    * The answers that the client had sent before this moment of an exchange, and that the server may have waited for: to requests on
-   * the same stream, or on one of GET.
+   * the same stream, or on one of GET. Its cancellation counts as one.
    */
   answersBefore(time: number, exchange: Exchange): readonly RecordedAnswer[] {
     const own = new Set(requestsIn(exchange).map(({ id }) => id));
+    own.add(cancellation(idText(jsonOf(exchange.request.body))));
     return this.#answers.filter(
       ({ id, at }) => at > exchange.at && at <= time && (own.has(id) || this.#onStreams.has(id)),
     );
@@ -56,6 +60,26 @@ function requestsIn({ response }: Exchange): { readonly id: string }[] {
 export const isAnswer = (json: unknown): boolean => {
   const { jsonrpc, method, id } = membersOf(json);
   return jsonrpc === '2.0' && method === undefined && id !== undefined;
+};
+
+/** The id of the call that a notification cancels, as `idText`. */
+export function cancelledBy(json: unknown): string | undefined {
+  const { method, params } = membersOf(json);
+  return method === 'notifications/cancelled' ? JSON.stringify(membersOf(params)['requestId']) : undefined;
+}
+
+/** What stands for the cancellation of a call among the ids of answers. */
+export const cancellation = (id: string): string => `cancelled ${id}`;
+
+/** Whether the stream of a call ended without an answer, as those of cancelled calls do. */
+export const isUnanswered = ({ request, response: { events } }: Exchange): boolean => {
+  const id = idText(jsonOf(request.body));
+  return (
+    rpcMethod(request.body) !== undefined &&
+    id !== '' &&
+    events !== undefined &&
+    !events.some(({ json }) => !('method' in membersOf(json)) && idText(json) === id)
+  );
 };
 
 /** The id of a JSON-RPC message as a text: `1` and `"1"` are others. */

@@ -123,7 +123,7 @@ async def updated(client, updates, call):
 
 async def cancelled(call, begun):
     """Cancels a call once it has begun, and waits until the server says so."""
-    name = f"python {os.getpid()}"
+    name = os.environ.get("CALL_NAME", f"python {os.getpid()}")
     begun.clear()
     waiting = asyncio.create_task(call("test_wait", {"name": name}))
     await begun.wait()
