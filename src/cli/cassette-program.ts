@@ -29,12 +29,12 @@ export function cassetteCommands(program: Command, run: Bind): void {
     .option('--fast', 'leave out the pauses of streams')
     .option(
       '--ignore <path>',
-      'member of a body that may differ from the recording, such as metadata.user_id or messages[*].id; may be repeated',
+      'member of a body that may differ from the recording, such as metadata.run or messages[*].id; may be repeated',
       collect,
     )
     .addHelpText(
       'after',
-      '\nA request is answered if its method, path, query and body are as recorded: the order of members of JSON, ids of JSON-RPC calls and _meta do not count, and neither do headers and credentials. Equal requests get the recorded answers in their order, and then the last one again. A request that was not recorded gets status 400 or 404, with the nearest recorded request and what differs; the command prints that, too.\n\nExamples:\n  agctl replay cassette.jsonl\n  agctl replay cassette.jsonl --port 0 --fast --ignore metadata.user_id\n',
+      '\nA request is answered if its method, path, query and body are as recorded: the order of members of JSON, ids of JSON-RPC calls, _meta, and what names the user or conversation of a call of a model do not count, and neither do headers and credentials. Equal requests get the recorded answers in their order, and then the last one again. A request that was not recorded gets status 400 or 404, with the nearest recorded request and what differs; the command prints that, too.\n\nExamples:\n  agctl replay cassette.jsonl\n  agctl replay cassette.jsonl --port 0 --fast --ignore metadata.run\n',
     )
     .action(run(() => import('./commands/replay.ts')));
   verifyCommand(program, run);

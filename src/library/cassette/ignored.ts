@@ -12,7 +12,7 @@ export class Ignored {
     this.#patterns = patterns;
   }
 
-  /** Of paths such as `metadata.user_id`, `messages[*].id` and `**.created`. @throws IgnoredPathError */
+  /** Of paths such as `metadata.run`, `messages[*].id` and `**.created`. @throws IgnoredPathError */
   static of(paths: readonly string[]): Ignored {
     return new Ignored(paths.map(patternOf));
   }
@@ -48,7 +48,7 @@ function patternOf(path: string): Pattern {
     const part = match?.[1] ?? match?.[2] ?? match?.[3];
     if (match === null || part === undefined)
       throw new IgnoredPathError(
-        `${path}: expected a path such as metadata.user_id, messages[*].id or **.created`,
+        `${path}: expected a path such as metadata.run, messages[*].id or **.created`,
       );
     parts.push(part);
     rest = rest.slice(match[0].length);

@@ -1,5 +1,6 @@
 import { isSensitiveName } from '../../core/credentials.ts';
 import { isRecord, membersOf } from '../../core/foreign.ts';
+import { endpointAt } from '../../server/llm/request/endpoints.ts';
 import { META } from '../../server/mcp/protocol/protocol.ts';
 import { canonical, type Difference, differences } from './compare.ts';
 import type { Body, Cassette, Exchange, RecordedRequest } from './format.ts';
@@ -26,6 +27,16 @@ export interface Unmatched {
 const OF_CALLS = ['id', 'params._meta'];
 /** The request that is cancelled or that progresses, by its id. */
 const OF_NOTIFICATIONS = [...OF_CALLS, 'params.requestId', 'params.progressToken', 'params.reason'];
+
+/** Who calls a model, for whom and in which conversation, but not what is asked. */
+const OF_MODEL_CALLS = [
+  'user',
+  'metadata.user_id',
+  'safety_identifier',
+  'prompt_cache_key',
+  'client_metadata',
+  'input[*].id',
+];
 
 /** Methods whose parameters say who the client is: the recorded request that is nearest answers them. */
 const INTRODUCTIONS = new Set(['initialize', 'server/discover']);
@@ -78,7 +89,7 @@ export class Tape {
         rpcMethod(request.body) === method &&
         revisionOf(request.body) === revision,
     );
-    const ignored = this.#ignoredIn(asked.body);
+    const ignored = this.#ignoredIn(asked);
     let nearest: Unmatched['nearest'];
     for (const exchange of candidates) {
       const found = differences(comparable(exchange.request), comparable(asked), ignored);
@@ -97,16 +108,18 @@ export class Tape {
     request,
   }: Pick<Exchange, 'gateway'> & { request: Omit<RecordedRequest, 'headers'> }): string {
     const { method, target, body } = request;
-    const ignored = this.#ignoredIn(body);
+    const ignored = this.#ignoredIn(request);
     const content =
       body !== undefined && 'json' in body ? canonical(body.json, ignored) : JSON.stringify(body);
     return `${gateway} ${method} ${canonicalTarget(target)} ${revisionOf(body)} ${content}`;
   }
 
-  #ignoredIn(body: Body | undefined): Ignored {
+  #ignoredIn({ method, target, body }: Pick<RecordedRequest, 'method' | 'target' | 'body'>): Ignored {
     const json = membersOf(jsonOf(body));
-    if (json['jsonrpc'] !== '2.0') return this.#ignored;
-    return this.#ignored.and('id' in json ? OF_CALLS : OF_NOTIFICATIONS);
+    if (json['jsonrpc'] === '2.0') return this.#ignored.and('id' in json ? OF_CALLS : OF_NOTIFICATIONS);
+    return endpointAt(method, pathOf(target)) === undefined
+      ? this.#ignored
+      : this.#ignored.and(OF_MODEL_CALLS);
   }
 }
 

@@ -4,7 +4,7 @@ import { serveReplay } from '../cassette/serve-replay.ts';
 
 /** Options of `replayCassette`. */
 export interface ReplayOptions {
-  /** Paths of members that may differ from the recorded request: `metadata.user_id`, `messages[*].id`, `**.created`. */
+  /** Paths of members that may differ from the recorded request: `metadata.run`, `messages[*].id`, `**.created`. */
   readonly ignore?: readonly string[];
   /** Whether streams have the pauses that they had. Default: false. */
   readonly timing?: boolean;

@@ -38,7 +38,7 @@ export const claudeCode: Agent = ({ home, folder, url, model, prompt }) =>
   });
 
 export const codex: Agent = ({ home, folder, url, model, prompt }) => {
-  mkdirSync(join(home, '.codex'));
+  mkdirSync(join(home, '.codex'), { recursive: true });
   const settings = [
     `model = "${model}"`,
     'model_provider = "gateway"',
@@ -59,6 +59,28 @@ export const codex: Agent = ({ home, folder, url, model, prompt }) => {
   return run('@openai/codex/bin/codex.js', folder, {
     args: ['exec', '--json', '--skip-git-repo-check', ...sandbox, prompt],
     env: { HOME: home, AGCTL_KEY: KEY },
+  });
+};
+
+export const geminiCli: Agent = ({ home, folder, url, model, prompt }) => {
+  mkdirSync(join(home, '.gemini'), { recursive: true });
+  const settings = {
+    security: { auth: { selectedType: 'gemini-api-key' }, folderTrust: { enabled: false } },
+    privacy: { usageStatisticsEnabled: false },
+    general: { disableAutoUpdate: true, enableAutoUpdate: false },
+    telemetry: { enabled: false },
+  };
+  writeFileSync(join(home, '.gemini/settings.json'), JSON.stringify(settings));
+  return run('@google/gemini-cli/bundle/gemini.js', folder, {
+    args: ['--prompt', prompt, '--model', model, '--approval-mode', 'yolo', '--output-format', 'json'],
+    env: {
+      HOME: home,
+      GOOGLE_GEMINI_BASE_URL: url,
+      GEMINI_API_KEY: KEY,
+      GEMINI_CLI_TRUST_WORKSPACE: 'true',
+      // It would start itself again with more memory.
+      GEMINI_CLI_NO_RELAUNCH: 'true',
+    },
   });
 };
 
