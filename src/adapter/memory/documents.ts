@@ -185,7 +185,7 @@ function fileEntity(source: Source, document: MarkdownDocument, content: string)
 
 function chunkEntities(source: Source, { title, chunks }: MarkdownDocument): NewEntity[] {
   const { origin, key, path } = source;
-  return chunks.map(({ text, headings }, ordinal) => {
+  return chunks.map(({ text, headings, anchor, line }, ordinal) => {
     const heading = headings.join(' > ');
     const name = heading === '' ? title : `${title} > ${heading}`;
     return {
@@ -199,6 +199,8 @@ function chunkEntities(source: Source, { title, chunks }: MarkdownDocument): New
         ...(path === undefined ? {} : { path }),
         title,
         heading,
+        ...(anchor === undefined ? {} : { anchor }),
+        ...(line === undefined ? {} : { line }),
         ordinal,
       },
       embedding: undefined,

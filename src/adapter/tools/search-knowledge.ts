@@ -10,7 +10,10 @@ const result = z.looseObject({
   content: z.string().describe('The text that was found.'),
   score: z.number().describe('Similarity, 0 to 1; compared with minScore.'),
   truncated: z.boolean().optional().describe('Whether the content is shortened.'),
-  metadata: z.looseObject({}).optional().describe('Origin of the text: source, path, title, heading.'),
+  metadata: z
+    .looseObject({})
+    .optional()
+    .describe('Origin of the text: source, path, title, heading with its anchor, line.'),
 });
 
 export const searchKnowledge = defineTool({

@@ -5,7 +5,14 @@ import { splitBlock } from './split-block.ts';
 interface Block {
   /** The source text, including the line breaks that follow it. */
   readonly raw: string;
-  readonly heading: { readonly depth: number; readonly text: string } | undefined;
+  readonly heading: Heading | undefined;
+}
+
+interface Heading {
+  readonly depth: number;
+  readonly text: string;
+  /** What links to it name, if it says so: `## Set up {#setup}`. */
+  readonly id: string | undefined;
 }
 
 /** Maximum length of a heading; a longer one is treated as text. */
@@ -13,6 +20,10 @@ const HEADING = 200;
 
 const IMAGE = /!\[([^\]]{0,400})\](?:\([^)\s]{0,400}(?:\s[^)]{0,400})?\)|\[[^\]]{0,400}\])/g;
 const LINK = /\[([^\]]{0,400})\](?:\([^)\s]{0,400}(?:\s[^)]{0,400})?\)|\[[^\]]{0,400}\])/g;
+
+/** Characters at the end of a heading in which it may name its id. */
+const OWN_ID = 200;
+const EXPLICIT_ID = /\{#([^\s{}]{1,100})\}\s*$/;
 
 /** The text of a heading, without markup and badges; for a logo alone, its description. */
 function plain(text: string): string {
@@ -72,7 +83,8 @@ function blocksOf(text: string, longList: number): Block[] {
     if (token.type === 'heading') {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type says so
       const { depth, text: title } = token as Tokens.Heading;
-      blocks.push({ raw: token.raw, heading: { depth, text: plain(title) } });
+      const id = EXPLICIT_ID.exec(title.slice(-OWN_ID))?.[1];
+      blocks.push({ raw: token.raw, heading: { depth, text: plain(title), id } });
     } else if (token.type === 'list' && token.raw.length > longList) {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as above
       const items = (token as Tokens.List).items.map(({ raw }) => raw);
@@ -90,6 +102,8 @@ export interface Chunk {
   readonly text: string;
   /** Its headings, outermost first, without the document's title if that is the first heading. */
   readonly headings: readonly string[];
+  /** The id of its innermost heading on a site, as GitHub and most generators make it. Undefined without headings. */
+  readonly anchor?: string | undefined;
 }
 
 /** Characters per chunk, if the structure of the document permits. */
@@ -102,6 +116,7 @@ const WHOLE = 8 * 1024;
 interface Open {
   text: string;
   headings: readonly string[];
+  anchor: string | undefined;
   /** Where the trailing headings of the text begin. */
   headingsFrom: number | undefined;
 }
@@ -109,7 +124,8 @@ interface Open {
 /** Groups blocks into chunks: a new one begins at a heading and when the target length is reached. */
 class Packer {
   readonly chunks: Chunk[] = [];
-  readonly #path: { depth: number; text: string }[] = [];
+  readonly #path: { depth: number; text: string; anchor: string }[] = [];
+  readonly #anchors = new Map<string, number>();
   #open: Open | undefined;
 
   add(block: Block): void {
@@ -120,7 +136,11 @@ class Packer {
 
   end(): void {
     if (this.#open !== undefined && this.#open.text.trim() !== '')
-      this.chunks.push({ text: trimLines(this.#open.text), headings: this.#open.headings });
+      this.chunks.push({
+        text: trimLines(this.#open.text),
+        headings: this.#open.headings,
+        ...(this.#open.anchor !== undefined && { anchor: this.#open.anchor }),
+      });
     this.#open = undefined;
   }
 
@@ -128,17 +148,37 @@ class Packer {
     return this.#path.map(({ text }) => text).filter((text) => text !== '');
   }
 
-  #heading(raw: string, heading: { depth: number; text: string }): void {
+  get #anchor(): string | undefined {
+    return this.#path.at(-1)?.anchor;
+  }
+
+  /** The second heading of the same text has `-1` at its end, and so on. */
+  #anchorOf({ text, id }: Heading): string {
+    if (id !== undefined) return id;
+    const slug = text
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\p{M} _-]/gu, '')
+      .replaceAll(' ', '-');
+    const count = this.#anchors.get(slug) ?? 0;
+    this.#anchors.set(slug, count + 1);
+    return count === 0 ? slug : `${slug}-${count}`;
+  }
+
+  #heading(raw: string, heading: Heading): void {
     while ((this.#path.at(-1)?.depth ?? 0) >= heading.depth) this.#path.pop();
-    this.#path.push(heading);
+    const { depth, text } = heading;
+    this.#path.push({ depth, text, anchor: this.#anchorOf(heading) });
     const open = this.#open;
     if (open !== undefined && open.headingsFrom === undefined && open.text.trim().length >= SMALL) this.end();
     if (this.#open !== undefined && this.#open.text.length + raw.length > TARGET) this.end();
     if (this.#open === undefined || this.#open.text.trim() === '') {
       // The blank line after a long block may have begun a chunk already.
-      this.#open = { text: raw, headings: this.#headings, headingsFrom: 0 };
+      this.#open = { text: raw, headings: this.#headings, anchor: this.#anchor, headingsFrom: 0 };
     } else {
-      if (this.#open.headingsFrom === 0) this.#open.headings = this.#headings;
+      if (this.#open.headingsFrom === 0) {
+        this.#open.headings = this.#headings;
+        this.#open.anchor = this.#anchor;
+      }
       this.#open.headingsFrom ??= this.#open.text.length;
       this.#open.text += raw;
     }
@@ -147,7 +187,7 @@ class Packer {
   #block(raw: string): void {
     const open = this.#open;
     if (open !== undefined && open.text.length + raw.length > TARGET) this.#breakBefore(open);
-    this.#open ??= { text: '', headings: this.#headings, headingsFrom: undefined };
+    this.#open ??= { text: '', headings: this.#headings, anchor: this.#anchor, headingsFrom: undefined };
     this.#open.text += raw;
     if (raw.trim() !== '') this.#open.headingsFrom = undefined;
   }
@@ -163,7 +203,7 @@ class Packer {
     const kept = open.text.slice(from);
     open.text = open.text.slice(0, from);
     this.end();
-    this.#open = { text: kept, headings: this.#headings, headingsFrom: 0 };
+    this.#open = { text: kept, headings: this.#headings, anchor: this.#anchor, headingsFrom: 0 };
   }
 
   #long(raw: string): void {

@@ -12,14 +12,39 @@ export interface MarkdownDocument {
   readonly title: string;
   /** Its description or first paragraph, at most 500 characters. */
   readonly summary: string;
-  readonly chunks: readonly Chunk[];
+  readonly chunks: readonly PlacedChunk[];
   /** Linked paths in the docs folder, with the number of links to each. */
   readonly links: ReadonlyMap<string, number>;
   /** Paths in the docs folder, or titles, of documents that it says it depends on. */
   readonly dependencies: readonly string[];
 }
 
+/** A chunk with its place in the file. */
+export interface PlacedChunk extends Chunk {
+  /** Of its first line, from 1; undefined if that line is not in the file, as after a tag was removed from it. */
+  readonly line?: number;
+}
+
 const SUMMARY = 500;
+
+/** Lines that are searched for the beginning of a chunk, after that of the one before. */
+const SEARCHED_LINES = 2_000;
+
+/** Finds where chunks begin in the file that they are from. Both are in the same order. */
+function placed(chunks: readonly Chunk[], source: string): PlacedChunk[] {
+  const lines = source.split('\n');
+  let from = 0;
+  return chunks.map((chunk) => {
+    const [first = ''] = chunk.text.split('\n', 1);
+    const wanted = first.trimEnd();
+    const end = Math.min(lines.length, from + SEARCHED_LINES);
+    let at = from;
+    while (at < end && lines[at]?.trimEnd() !== wanted) at += 1;
+    if (wanted === '' || at >= end) return chunk;
+    from = at + 1;
+    return { ...chunk, line: at + 1 };
+  });
+}
 
 /**
  * Normalizes line breaks to line feeds, and replaces NUL and lone surrogates, which not every store can keep.
@@ -33,8 +58,9 @@ function cleaned(text: string): string {
 }
 
 /** Removes the document's title, which precedes the headings anyway. */
-function withoutTitle({ text, headings }: Chunk, title: string): Chunk {
-  return { text, headings: headings[0] === title ? headings.slice(1) : headings };
+function withoutTitle<T extends Chunk>(chunk: T, title: string): T {
+  const { headings } = chunk;
+  return headings[0] === title ? { ...chunk, headings: headings.slice(1) } : chunk;
 }
 
 /** The first chunk without its headings. */
@@ -62,7 +88,8 @@ export function markdownDocument(
   title?: string,
   base?: SiteBase,
 ): MarkdownDocument {
-  const matter = frontMatter(cleaned(source));
+  const whole = cleaned(source);
+  const matter = frontMatter(whole);
   const body = withoutShortcodes(matter.body);
   const text = path.toLowerCase().endsWith('.mdx') ? withoutJsx(body) : body;
   const chunks = chunksOf(text);
@@ -71,7 +98,7 @@ export function markdownDocument(
   return {
     title: found,
     summary: cut(matter.description ?? firstWords(chunks)),
-    chunks: chunks.map((chunk) => withoutTitle(chunk, found)),
+    chunks: placed(chunks, whole).map((chunk) => withoutTitle(chunk, found)),
     links: linksOf(text, path, base),
     dependencies: dependenciesOf(text, path, matter.dependsOn, base),
   };

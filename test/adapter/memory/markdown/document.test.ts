@@ -11,7 +11,9 @@ describe('titles and summaries', () => {
     );
     expect(document.title).toBe('A: b');
     expect(document.summary).toBe('What it does.');
-    expect(document.chunks).toEqual([{ text: '# Heading\n\nText.', headings: ['Heading'] }]);
+    expect(document.chunks).toEqual([
+      { text: '# Heading\n\nText.', headings: ['Heading'], anchor: 'heading', line: 5 },
+    ]);
   });
 
   test('title and summary default to the first heading and paragraph, then to the file name', () => {
@@ -42,6 +44,53 @@ describe('titles and summaries', () => {
 
   test('an empty document has no chunks', () => {
     expect(markdownDocument(' \n\n', 'a.md').chunks).toEqual([]);
+  });
+});
+
+describe('places of chunks', () => {
+  const long = 'Words of a passage. '.repeat(40);
+
+  test('a chunk has the line and the anchor that it begins at in its file', () => {
+    const source = [
+      '---',
+      'title: Guide',
+      '---',
+      '',
+      '# Guide',
+      '',
+      long,
+      '',
+      '## Set up: the `first` one!',
+      '',
+      long,
+      '',
+      '## Über uns {#about}',
+      '',
+      long,
+      '',
+      '## Set up the first one',
+      '',
+      long,
+    ].join('\r\n');
+    expect(markdownDocument(source, 'a.md').chunks.map(({ line, anchor }) => [line, anchor])).toEqual([
+      [5, 'guide'],
+      [9, 'set-up-the-first-one'],
+      [13, 'about'],
+      [17, 'set-up-the-first-one-1'],
+    ]);
+  });
+
+  test('pieces of a long section have lines of their own, and those of changed text none that is wrong', () => {
+    const paragraphs = Array.from({ length: 4 }, (_, index) => `Paragraph ${index}. ${long}`);
+    const mdx = ['# A', '', ...paragraphs.flatMap((each) => [each, '']), `<Note>Inside</Note> ${long}`].join(
+      '\n',
+    );
+    const { chunks } = markdownDocument(mdx, 'a.mdx');
+    const lines = mdx.split('\n');
+    expect(chunks.length).toBeGreaterThan(2);
+    for (const { line, text } of chunks)
+      if (line !== undefined) expect(lines[line - 1]?.trimEnd()).toBe(text.split('\n')[0]);
+    expect(chunks.at(-1)?.line).toBeUndefined();
   });
 });
 
