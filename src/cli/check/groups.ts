@@ -4,6 +4,7 @@ import { contract } from './contract.ts';
 import { environment } from './environment.ts';
 import { identityProvider } from './identity-provider.ts';
 import { llmProviders } from './llm-providers.ts';
+import { policyModules } from './policy-modules.ts';
 import { ports } from './ports.ts';
 import { store } from './shared-store.ts';
 import { targets } from './targets.ts';
@@ -20,4 +21,5 @@ export const checkGroups: readonly CheckGroup[] = [
   llmProviders,
   identityProvider,
   store,
+  policyModules,
 ];

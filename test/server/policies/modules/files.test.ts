@@ -166,4 +166,30 @@ describe('policies in files', () => {
     );
     await until(async () => (await ask('greens'))[0] === 200);
   });
+
+  test('check loads policies with --start, and says what is wrong with them', async () => {
+    await using folder = await policyFolder();
+    folder.write('broken.ts', 'export default { name: "broken" };');
+    folder.write('good.yaml', configOf([entry]));
+    folder.write('bad.yaml', configOf([entry, { module: './broken.ts' }]));
+    const checked = async (file: string, ...args: string[]): Promise<unknown[]> => {
+      const named = ['-f', join(folder.path, file), '--only', 'policies', '--output', 'json'];
+      const { code, stdout } = await agctl(['check', ...named, ...args]);
+      return [
+        code,
+        JSON.parse(stdout).checks.map(({ status, message }: Record<string, string>) => [status, message]),
+      ];
+    };
+    expect(await checked('good.yaml')).toEqual([0, [['skip', expect.stringContaining('--start')]]]);
+    expect(await checked('good.yaml', '--start')).toEqual([0, [['ok', 'loaded']]]);
+    expect(await checked('bad.yaml', '--start')).toEqual([
+      1,
+      [
+        [
+          'fail',
+          expect.stringMatching(/modules\[1\]\.module: the policy cannot be used: .*none of the functions/),
+        ],
+      ],
+    ]);
+  });
 });
