@@ -82,6 +82,7 @@ describe('a recording of calls of models', () => {
     expect(JSON.stringify(recorded).match(/Hello there\./g)?.length).toBeGreaterThan(8);
   });
 
+  // vcr/vcr#971; the order of members: php-vcr/php-vcr#506, ijpiantanida/talkback#32
   test('equal requests get the recorded answers in their order, and then the last one again', async () => {
     await using folder = await temporaryFolder();
     const file = join(folder.path, 'cassette.jsonl');
@@ -108,6 +109,7 @@ describe('a recording of calls of models', () => {
     ]);
   });
 
+  // Netflix/pollyjs#114, nock/nock#398; secrets in the message: vcr/vcr#487
   test('a request that was not recorded is refused in the format of its client, with what differs', async () => {
     await using folder = await temporaryFolder();
     const file = join(folder.path, 'cassette.jsonl');
@@ -199,6 +201,7 @@ describe('a recording of calls of models', () => {
 });
 
 describe('what is in a recording', () => {
+  // vcr/vcr#704, betamaxpy/betamax#42, kevin1024/vcrpy#961; bodies with a content coding: getsentry/responses#724
   test('no secret of the client, the configuration or the provider is in the file', async () => {
     await using folder = await temporaryFolder();
     const file = join(folder.path, 'cassette.jsonl');
@@ -286,6 +289,7 @@ describe('what is in a recording', () => {
     expect(await answer.json()).toMatchObject({ password: '<redacted>' });
   });
 
+  // Kludex/cassetter#71 (order of members), vcr/vcr#960 and mock-server/mockserver-monorepo#965 (boundaries), kevin1024/vcrpy#661 (empty)
   test('numbers, forms, empty and binary bodies are replayed as they were', async () => {
     await using folder = await temporaryFolder();
     const file = join(folder.path, 'cassette.jsonl');

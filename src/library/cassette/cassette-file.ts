@@ -8,6 +8,7 @@ export class CassetteFile {
   readonly #descriptor: number;
   readonly #isNew: boolean;
   #state: 'opened' | 'begun' | 'closed' = 'opened';
+  #gateways: ReadonlySet<string> = new Set();
   /** Exchanges that were written. */
   count = 0;
 
@@ -20,6 +21,7 @@ export class CassetteFile {
 
   begin(gateways: Head['gateways']): void {
     this.#state = 'begun';
+    this.#gateways = new Set(gateways.map(({ name }) => name));
     // A file that is replaced has its own mode.
     fchmodSync(this.#descriptor, 0o600);
     ftruncateSync(this.#descriptor);
@@ -31,8 +33,11 @@ export class CassetteFile {
     } satisfies Head);
   }
 
+  /** @throws an error if the gateway of the exchange was added by a reload, or the file cannot be written */
   add(exchange: RecordedExchange): void {
     if (this.#state !== 'begun') return;
+    if (!this.#gateways.has(exchange.gateway))
+      throw new Error(`the gateway \`${exchange.gateway}\` was added while it was recorded`);
     this.#write(exchange);
     this.count += 1;
   }

@@ -70,7 +70,7 @@ async function* framesOf(
   const { isFast, signal } = playing;
   const { at, response } = exchange;
   // A comment, with which the head of the response is sent.
-  if (!isFast || events.length === 0 || exchange.request.method === 'GET') yield Buffer.from(':\n\n');
+  if (!isFast || events.length === 0 || isEndless(exchange)) yield Buffer.from(':\n\n');
   let now = at;
   for (const event of events) {
     const time = at + event.ms;

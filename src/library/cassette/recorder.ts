@@ -7,6 +7,7 @@ import type { Gateway } from '../../server/runtime/gateway.ts';
 import type { PortEvents } from '../../server/runtime/port.ts';
 import type { Runtime } from '../../server/runtime/runtime.ts';
 import { factsOf } from '../facts.ts';
+import type { RequestFacts } from '../request-facts.ts';
 import { bodyOf } from './body.ts';
 import type { CassetteFile } from './cassette-file.ts';
 import { EventReader } from './event-reader.ts';
@@ -141,7 +142,7 @@ export class CassetteRecorder {
       response: await this.#responseOf(
         response,
         ctx.response.headersSent ? status : 0,
-        facts.cut,
+        cutBy(ctx, facts),
         isMcp,
         runtime,
       ),
@@ -152,12 +153,11 @@ export class CassetteRecorder {
   async #responseOf(
     response: Seen | undefined,
     status: number,
-    cut: string | undefined,
+    cut: RecordedResponse['cut'],
     isMcp: boolean,
     runtime: Runtime,
   ): Promise<RecordedResponse> {
-    const cutBy = status === 0 || cut === 'client' ? 'client' : cut === undefined ? undefined : 'server';
-    const end = cutBy === undefined ? {} : ({ cut: cutBy } as const);
+    const end = cut === undefined ? {} : { cut };
     if (response === undefined)
       return {
         ms: 0,
@@ -192,6 +192,12 @@ export class CassetteRecorder {
   #label(session: string): string {
     return createHash('sha256').update(this.#salt).update(session).digest('hex').slice(0, 8);
   }
+}
+
+/** Who has ended a response that the client does not have whole: an error at its end may make it whole again. */
+function cutBy({ response }: RequestContext, { cut }: RequestFacts): RecordedResponse['cut'] {
+  if (response.writableFinished) return undefined;
+  return cut === 'upstream' || cut === 'timeout' ? 'server' : 'client';
 }
 
 const SESSION = 'mcp-session-id';
