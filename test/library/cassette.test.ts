@@ -11,6 +11,7 @@ import { describe, expect, test } from 'vitest';
 import type { GatewayConfig } from '../../src/library/index.ts';
 import { replayCassette, type StubModel, stubModel, testGateway } from '../../src/library/testing/index.ts';
 import { temporaryFolder } from '../kit/folder.ts';
+import { send } from '../kit/send.ts';
 import { httpUpstream } from '../kit/upstream.ts';
 
 Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false });
@@ -167,6 +168,20 @@ describe('a recording of calls of models', () => {
     expect(replay.unmatched.join()).not.toContain('hunter2');
     // What is ignored does not differ.
     expect((await ask('/v1/chat/completions', { ...hi, metadata: { run: '2' } }))[0]).toBe(200);
+  });
+
+  test('a page of another site gets nothing from a recording', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'cassette.jsonl');
+    const response = { ms: 0, status: 200, headers: {}, body: { text: 'recorded' } };
+    writeCassette(file, [{ at: 0, request: { method: 'GET', target: '/', headers: {} }, response }]);
+    await using replay = await replayCassette(file);
+    const statusWith = async (headers: Record<string, string>): Promise<number | undefined> =>
+      (await send(replay.url, { headers })).status;
+    expect(await statusWith({})).toBe(200);
+    expect(await statusWith({ origin: 'http://localhost:5173' })).toBe(200);
+    expect(await statusWith({ host: 'attacker.example' })).toBe(403);
+    expect(await statusWith({ origin: 'https://attacker.example' })).toBe(403);
   });
 
   test('streams have their pauses if that is wanted', async () => {

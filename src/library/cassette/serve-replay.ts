@@ -1,3 +1,4 @@
+import { hostnameOf, rebindingHeader, rebindingMessage } from '../../core/dns-rebinding.ts';
 import { type LocalServer, listen } from '../local-server.ts';
 import type { Cassette } from './format.ts';
 import { Replay, type ReplaySettings } from './replay.ts';
@@ -28,7 +29,9 @@ export async function serveReplay(
   try {
     for (const [index, gateway] of cassette.head.gateways.entries()) {
       const at = port === undefined ? gateway.port : port === 0 ? 0 : port + index;
-      const server = await listen((request) => replay.handle(request, gateway.name), { host, port: at });
+      const answer = async (request: Request): Promise<Response> =>
+        foreign(request, host) ?? replay.handle(request, gateway.name);
+      const server = await listen(answer, { host, port: at });
       opened.push([gateway.name, server]);
     }
   } catch (error) {
@@ -36,4 +39,13 @@ export async function serveReplay(
     throw error;
   }
   return { urls: Object.fromEntries(opened.map(([name, { origin }]) => [name, origin])), close };
+}
+
+/** The refusal of a request that a page of another site may have sent. */
+function foreign({ headers }: Request, localAddress: string): Response | undefined {
+  const named = hostnameOf(`http://${headers.get('host') ?? ''}`);
+  const origin = headers.get('origin') ?? undefined;
+  const header = rebindingHeader({ localAddress, host: named, origin }, new Set());
+  if (header === undefined) return undefined;
+  return new Response(`${rebindingMessage(header, 'a name of another address (--host)')}\n`, { status: 403 });
 }
