@@ -3581,7 +3581,7 @@ export interface GatewayConfig {
      */
     adminHosts?: string[];
     /**
-     * Number of processes that handle requests, or `auto` for one per core that the process may use. All share ports, sessions, rate limits, metrics and the admin server. `maxSessions` and `maxChildren` are divided among them. 1 by default: requests are handled without a second process.
+     * Number of processes that handle requests, or `auto` for one per core that the process may use, as far as the memory of its container suffices (192 MiB each). All share ports, sessions, rate limits, metrics and the admin server. `maxSessions` and `maxChildren` are divided among them. 1 by default: requests are handled without a second process.
      */
     workers?: (number | string) | 'auto';
     /**

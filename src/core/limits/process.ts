@@ -5,6 +5,12 @@ export const PROCESS_LIMITS = {
   /** Operator servers (admin, metrics, readiness): concurrent connections, and time for headers (upstream). */
   operatorServerConnections: 200,
   operatorServerHeadersTimeout: 2 * SECOND,
+  /**
+   * Memory that `workers: auto` plans for each worker, and for the first process: what they take under load (180 MiB measured, 80 idle)
+   * and some more.
+   */
+  workerMemory: 192 * MIB,
+  primaryMemory: 128 * MIB,
   /** After SIGTERM: how long open requests may take to finish. */
   drain: 10 * SECOND,
   /**

@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
+import { LIMITS } from '../../core/limits.ts';
 import type { Problem } from '../kernel/compile-context.ts';
 
 const auto = z.literal('auto');
@@ -11,7 +12,7 @@ export const workerFields = {
     .union([count, auto], { error: 'expected a whole number from 1 to 256 without quotes, or `auto`' })
     .optional()
     .describe(
-      'Number of processes that handle requests, or `auto` for one per core that the process may use. All share ports, sessions, rate limits, metrics and the admin server. `maxSessions` and `maxChildren` are divided among them. 1 by default: requests are handled without a second process.',
+      'Number of processes that handle requests, or `auto` for one per core that the process may use, as far as the memory of its container suffices (192 MiB each). All share ports, sessions, rate limits, metrics and the admin server. `maxSessions` and `maxChildren` are divided among them. 1 by default: requests are handled without a second process.',
     ),
   workerThreads: z
     .union([count, auto, z.string().regex(/^[1-9]\d{0,2}$/, { error: 'expected a number or `auto`' })])
@@ -26,10 +27,26 @@ interface Configured {
   };
 }
 
-/** Number of processes that handle requests. */
-export function workerCount({ config: { workers, workerThreads } }: Configured): number {
+/** What a process may use. */
+interface Machine {
+  readonly cores: number;
+  /** Bytes of the container, or of the machine; 0 if they are not known. */
+  readonly memory: number;
+}
+
+const thisMachine = (): Machine => ({ cores: availableParallelism(), memory: process.constrainedMemory() });
+
+/** Number of processes that handle requests. `auto`: one per core, as far as the memory suffices. */
+export function workerCount(
+  { config: { workers, workerThreads } }: Configured,
+  machine: () => Machine = thisMachine,
+): number {
   const configured = workers ?? workerThreads ?? 1;
-  return configured === 'auto' ? availableParallelism() : Number(configured);
+  if (configured !== 'auto') return Number(configured);
+  const { cores, memory } = machine();
+  if (memory === 0) return cores;
+  const room = Math.floor((memory - LIMITS.primaryMemory) / LIMITS.workerMemory);
+  return Math.max(1, Math.min(cores, room));
 }
 
 type LocatedProblem = Problem & { readonly path: readonly (string | number)[] };
