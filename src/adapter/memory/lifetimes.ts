@@ -61,6 +61,7 @@ export function withLifetimes(store: Store, lifetimes: Lifetimes): Store {
     sessions: (page) => store.sessions({ ...page, expired: expired() }),
     turns: (id, page) => store.turns(id, { ...page, expired: expired() }),
     searchTurns: (request) => store.searchTurns({ ...request, expired: expired() }),
+    relatedTurns: (query) => store.relatedTurns({ ...query, expired: expired() }),
     entities: (ids) => store.entities(ids, expired()),
     nearest: (vector, embedder, scope) => store.nearest(vector, embedder, { ...scope, expired: expired() }),
     lexical: (terms, scope, compared) => store.lexical(terms, { ...scope, expired: expired() }, compared),

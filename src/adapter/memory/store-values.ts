@@ -125,6 +125,23 @@ export interface TurnSearch {
   readonly expired?: Cutoffs;
 }
 
+/** Which turns may answer a question; see `Store.relatedTurns`. */
+export interface TurnQuery extends Pick<TurnSearch, 'sessionId' | 'agentId' | 'from' | 'to' | 'expired'> {
+  /** Plain words, any of which a turn must contain. */
+  readonly terms: readonly string[];
+  /** Ids of further turns. */
+  readonly ids: readonly string[];
+  /** Turns that are found by words. */
+  readonly limit: number;
+}
+
+/** Turns in the order of time, with the number of all turns, and of those that contain each term. */
+export interface RelatedTurns {
+  readonly turns: readonly Turn[];
+  readonly total: number;
+  readonly counts: ReadonlyMap<string, number>;
+}
+
 /** Lines of an export. */
 export interface ImportBatch {
   readonly entities: readonly AgentEntity[];

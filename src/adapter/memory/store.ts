@@ -32,7 +32,9 @@ import type {
   NewDocument,
   NewEntity,
   NewTurn,
+  RelatedTurns,
   SearchScope,
+  TurnQuery,
   TurnSearch,
   UnembeddedText,
 } from './store-values.ts';
@@ -78,6 +80,8 @@ export interface Store {
   searchTurns(
     request: TurnSearch,
   ): Promise<{ readonly turns: readonly Turn[]; readonly nextCursor: number | null }>;
+  /** Turns that contain any of the terms, the best by words, and those with the ids, each with its neighbors in its session. */
+  relatedTurns(query: TurnQuery): Promise<RelatedTurns>;
   /** A page of the relations between entities of agents. */
   agentRelations(page: {
     readonly cursor?: string | undefined;

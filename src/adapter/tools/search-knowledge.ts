@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { MEMORY_API_LIMITS, MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import { nonEmpty } from '../../core/schema/mapping.ts';
 import { defineTool } from '../tool.ts';
+import { foundTurn, shortenedTurn } from './found-turn.ts';
 
 const result = z.looseObject({
   id: z.string(),
@@ -21,7 +22,8 @@ export const searchKnowledge = defineTool({
   title: 'Search knowledge',
   description:
     'Searches all indexed documents by meaning and by words and returns the passages that fit best, with a similarity score ' +
-    'and their source. When nothing reaches minScore, the reply says how many were below it and the best score.',
+    'and their source. When nothing reaches minScore, the reply says how many were below it and the best score. With turns, ' +
+    'it also returns what was said in earlier conversations, best first, with date and speaker.',
   input: z.strictObject({
     query: nonEmpty.max(MEMORY_STORE_LIMITS.queryLength).describe('What to look for, in natural language.'),
     limit: z.int().min(1).max(MEMORY_STORE_LIMITS.results).default(5).describe('Maximum number of results.'),
@@ -31,9 +33,22 @@ export const searchKnowledge = defineTool({
       .max(1)
       .default(0.7)
       .describe('Minimum similarity (0 to 1); lower-scoring results are left out.'),
+    turns: z
+      .boolean()
+      .optional()
+      .describe('Whether to search conversations too; their turns are ranked, without minScore.'),
+    asOf: z
+      .string()
+      .max(40)
+      .optional()
+      .describe('Only what was said before this time, such as 2026-01-31T12:00:00Z.'),
   }),
   output: z.looseObject({
     results: z.array(result),
+    turns: z
+      .array(foundTurn)
+      .optional()
+      .describe('Turns of conversations, best first; of facts that changed, the latest first.'),
     count: z.int(),
     filtered: z.int().optional().describe('How many candidates were below minScore.'),
     bestScore: z.number().nullish().describe('The best score of all candidates, also of those left out.'),
@@ -51,6 +66,7 @@ export const searchKnowledge = defineTool({
     }),
   shorten: (reply) => ({
     ...reply,
+    ...(reply.turns === undefined ? {} : { turns: reply.turns.map(shortenedTurn) }),
     results: reply.results.map((found) =>
       found.content.length <= MEMORY_STORE_LIMITS.resultLength
         ? found

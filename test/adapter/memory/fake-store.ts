@@ -74,6 +74,7 @@ export function fakeStore(): FakeStore {
     sessions: unused,
     turns: unused,
     searchTurns: unused,
+    relatedTurns: unused,
     agentRelations: unused,
     importBatch: unused,
     erase: unused,

@@ -9,12 +9,15 @@ import {
   isAlive,
   NOTHING_EXPIRED,
   type RowVector,
+  type SelectiveTerms,
+  type TurnConditions,
   type TurnWords,
   type Value,
   type WordIndexName,
 } from '../sql/sql.ts';
 import type { ComparedVector, FoundEntity, NewEntity, SearchScope } from '../store.ts';
 import type { Connection } from './connection.ts';
+import { turnCounts, turnsByWords } from './turn-words.ts';
 import { vectorSpace, vectorText } from './vector-index.ts';
 import { WordIndex } from './word-index.ts';
 import { phrase, plainWords } from './word-query.ts';
@@ -122,7 +125,7 @@ export class PostgresEngine implements Engine {
     return `${column} = ANY(${place})`;
   }
 
-  list(values: readonly string[]): Value {
+  list(values: readonly string[] | readonly number[]): Value {
     return values;
   }
 
@@ -169,6 +172,19 @@ export class PostgresEngine implements Engine {
     compared?: ComparedVector,
   ): Promise<(FoundEntity & { rank: number; cosine: number | undefined })[]> {
     return this.#words.search(terms, scope, compared);
+  }
+
+  turnCounts(terms: readonly string[]): Promise<Map<string, number>> {
+    return turnCounts(this, terms);
+  }
+
+  turnsByWords(
+    terms: SelectiveTerms,
+    total: number,
+    where: TurnConditions,
+    limit: number,
+  ): Promise<readonly number[]> {
+    return turnsByWords(this, terms, total, where, limit);
   }
 
   /** Called after this backend has written. */

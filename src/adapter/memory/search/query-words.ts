@@ -68,3 +68,8 @@ export function rarity(count: number, total: number): number {
   const known = Math.min(Math.max(count, 0), total);
   return Math.log(1 + (total - known + 0.5) / (known + 0.5));
 }
+
+/** Rounds down to four digits, so that a displayed score is never above the threshold that it failed. */
+export function rounded(value: number): number {
+  return Math.floor(value * 10_000) / 10_000;
+}

@@ -243,12 +243,7 @@ export function besideBest(one: Score, best: Score, { pivot }: Scoring): Score {
 }
 
 /** 0.7 at the pivot; above it, 1 is approached but never reached, so that better passages keep a higher score. */
-function calibrated(value: number, pivot: number): number {
+export function calibrated(value: number, pivot: number): number {
   if (value < pivot) return Math.max(0, (SIMILAR * value) / pivot);
   return 1 - ((1 - SIMILAR) * (1 - pivot)) / (1 - pivot + (value - pivot));
-}
-
-/** Rounds down to four digits, so that a displayed score is never above the threshold that it failed. */
-export function rounded(value: number): number {
-  return Math.floor(value * 10_000) / 10_000;
 }

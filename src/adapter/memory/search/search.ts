@@ -1,23 +1,12 @@
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { counted } from '../../../core/render/counted.ts';
 import { selectResults } from '../../../core/search-results.ts';
-import type { Embedder } from '../embed/embedder.ts';
-import type { EmbeddingQueue, QueryVector } from '../embed/embedding-queue.ts';
 import type { Entity, EntityType, FoundEntity, Store } from '../store.ts';
 import { distinct } from './distinct.ts';
 import { type LetterSample, letterSample, type SearchedLetters, searchedLetters } from './letters.ts';
-import { type QueryWord, queryWords, rarity, type SearchedWord, shareOf } from './query-words.ts';
-import {
-  besideBest,
-  type Coverage,
-  coverageOf,
-  rounded,
-  type Score,
-  scoreOf,
-  together,
-  wordScore,
-} from './score.ts';
-import { unrelatedCosine } from './unrelated.ts';
+import { queryVector, type Searched } from './query-vector.ts';
+import { type QueryWord, queryWords, rarity, rounded, type SearchedWord, shareOf } from './query-words.ts';
+import { besideBest, type Coverage, coverageOf, type Score, scoreOf, together, wordScore } from './score.ts';
 
 /** A search. The caller validates the bounds: `MEMORY_STORE_LIMITS.queryLength`, `MEMORY_STORE_LIMITS.results`. */
 export interface SearchRequest {
@@ -28,6 +17,8 @@ export interface SearchRequest {
   readonly types?: readonly EntityType[] | undefined;
   /** Adds the parts of each score. */
   readonly debug?: boolean | undefined;
+  /** Whether conversations are searched too, by `searchTurns`. */
+  readonly isTurnSearch?: boolean | undefined;
 }
 
 export interface SearchResult {
@@ -60,14 +51,6 @@ export interface SearchResponse {
   /** Id of the embedder that was used. */
   readonly embedder: string;
   readonly tookMs: number;
-}
-
-/** What a search uses. */
-export interface Searched {
-  readonly store: Store;
-  readonly embedder: Embedder;
-  /** Answers for an embedder that may fail. */
-  readonly embeddings?: EmbeddingQueue | undefined;
 }
 
 /** A candidate with its score; lists are sorted best first. */
@@ -199,24 +182,6 @@ function documentCoverage(covered: readonly Covered[]): ReadonlyMap<unknown, Rea
   );
 }
 
-/** The vector of the query, undefined for a query without meaning or if the embedder fails. */
-async function queryVector(
-  { embedder, embeddings }: Searched,
-  query: string,
-  signal: AbortSignal | undefined,
-): Promise<QueryVector> {
-  const found =
-    embeddings === undefined
-      ? {
-          vector: await embedder.embedQuery(query, signal),
-          unrelated: await unrelatedCosine(embedder),
-          hint: undefined,
-        }
-      : await embeddings.query(query, signal);
-  const hasMeaning = found.vector?.some((value) => value !== 0) === true;
-  return hasMeaning ? found : { ...found, vector: undefined };
-}
-
 function documentOf({ entity: { id, metadata } }: { readonly entity: Entity }): unknown {
   return metadata['source'] ?? id;
 }
@@ -338,8 +303,8 @@ async function hintFor(
   const { entities, turns } = await store.stats();
   const hint = reasonOf(entities, embedder, request, candidates);
   // A user who has stored turns of a conversation will search for them here first.
-  if (turns === 0 || entities.chat_message > 0) return hint;
-  return `${hint}. Conversations (${counted(turns, 'turn')}) are stored, but not searched: MEMORY_INDEX_CHAT=true indexes new turns`;
+  if (turns === 0 || request.isTurnSearch === true) return hint;
+  return `${hint}. Conversations (${counted(turns, 'turn')}) are stored, but were not searched: \`turns: true\` does that`;
 }
 
 function reasonOf(

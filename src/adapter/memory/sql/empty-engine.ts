@@ -16,5 +16,7 @@ export const EMPTY_ENGINE: Engine = {
   nearest: async () => [],
   lexical: async () => [],
   frequencies: async (terms) => ({ total: 0, counts: new Map(terms.map((term) => [term, 0])) }),
+  turnCounts: async () => new Map(),
+  turnsByWords: async () => [],
   bytes: async () => 0,
 };

@@ -19,6 +19,7 @@ import { searchEntities } from './entity-search.ts';
 import { dropEntities, dropTurns, erase } from './erasure.ts';
 import { byName, edges, entities, similarNames, topology } from './graph.ts';
 import { note, setNote, stats } from './overview.ts';
+import { relatedTurns } from './related-turns.ts';
 import type { Engine, Sql } from './sql.ts';
 import { agentRelations, importBatch } from './transfer.ts';
 import { searchTurns } from './turn-search.ts';
@@ -80,6 +81,7 @@ export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
   sessions: read<'sessions'>((page) => checkLimit(page.limit), sessions),
   turns: { ...read<'turns'>((_, page) => checkLimit(page.limit), turns), lookup: 'sessionId' },
   searchTurns: read<'searchTurns'>((request) => checkLimit(request.limit), searchTurns),
+  relatedTurns: read<'relatedTurns'>((query) => checkLimit(query.limit), relatedTurns),
   agentRelations: read<'agentRelations'>((page) => checkLimit(page.limit), agentRelations),
   importBatch: {
     ...write<'importBatch'>(checkImport, importBatch),

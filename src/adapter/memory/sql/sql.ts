@@ -37,7 +37,7 @@ export interface Sql {
   insert(rows: Insert): Promise<void>;
   /** A condition that `column` is in the list in parameter `$n`, which is passed through `list`. */
   among(column: string, place: string): string;
-  list(values: readonly string[]): Value;
+  list(values: readonly string[] | readonly number[]): Value;
   /** A condition that a row's words match the query in parameter `$n`, which `wordQuery` has made. */
   matches(index: WordIndexName, place: string): string;
   /** A query for texts with all words, or with the words next to each other. The text must contain a word. */
@@ -50,8 +50,23 @@ export interface Sql {
   insertVectors(embedder: string, vectors: readonly RowVector[]): Promise<void>;
 }
 
+/** Conditions on turns `t`, with their parameters from `$1` on. */
+export interface TurnConditions {
+  readonly conditions: string;
+  readonly parameters: readonly Value[];
+}
+
 /** Operations that each engine implements differently. */
 export interface Engine extends Sql, Pick<Store, 'nearest' | 'lexical' | 'frequencies'> {
+  /** Number of turns that contain each term; what is counted beyond a few thousand may be left out. */
+  turnCounts(terms: readonly string[]): Promise<Map<string, number>>;
+  /** Numbers of turns that contain a term that selects, the best first. */
+  turnsByWords(
+    terms: SelectiveTerms,
+    total: number,
+    where: TurnConditions,
+    limit: number,
+  ): Promise<readonly number[]>;
   /** Size on disk. */
   bytes(): Promise<number>;
 }

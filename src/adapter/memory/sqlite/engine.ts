@@ -12,6 +12,8 @@ import {
   isAlive,
   NOTHING_EXPIRED,
   type RowVector,
+  type SelectiveTerms,
+  type TurnConditions,
   type TurnWords,
   type Value,
   type WordIndexName,
@@ -19,7 +21,7 @@ import {
 import type { ComparedVector, FoundEntity, NewEntity, SearchScope } from '../store.ts';
 import { pairsOfFields, withPairs } from '../tokenizer.ts';
 import { blobOf, cosine, type Progress, VectorCache, vectorOf } from './vectors.ts';
-import { WordIndex } from './word-index.ts';
+import { TurnIndex, WordIndex } from './word-index.ts';
 
 /** Values by the names that SQLite gives to `$1`, `$2`, …; Node.js 22 cannot bind numbered parameters by position. */
 function named(values: readonly Value[]): Record<string, SQLInputValue> {
@@ -38,13 +40,16 @@ export class SqliteEngine implements Engine {
   /** One embedder is in use; a second cache can only belong to the embedder that it replaces. */
   readonly #caches = new LruMap<string, VectorCache>(2);
   readonly #words: WordIndex;
+  readonly #turns: TurnIndex;
   readonly #onLoad: (embedder: string) => Progress;
 
   /** `onLoad` reports progress when the vectors of an embedder are first read. */
   constructor(database: DatabaseSync, onLoad: (embedder: string) => Progress) {
     this.#database = database;
     this.#onLoad = onLoad;
-    this.#words = new WordIndex(database);
+    const words = new WordIndex(database);
+    this.#words = words;
+    this.#turns = new TurnIndex(database, (term) => words.stemsOf(term));
     // In memory, and rolled back together with the transaction that deleted the rows.
     database.exec(`
       CREATE TEMP TABLE gone (vector INTEGER PRIMARY KEY) STRICT;
@@ -84,7 +89,7 @@ export class SqliteEngine implements Engine {
     return `${column} IN (SELECT value FROM json_each(${place}))`;
   }
 
-  list(values: readonly string[]): Value {
+  list(values: readonly string[] | readonly number[]): Value {
     return JSON.stringify(values);
   }
 
@@ -219,6 +224,19 @@ export class SqliteEngine implements Engine {
 
   async frequencies(terms: readonly string[]): Promise<{ total: number; counts: Map<string, number> }> {
     return this.#words.frequencies(terms);
+  }
+
+  async turnCounts(terms: readonly string[]): Promise<Map<string, number>> {
+    return this.#turns.counts(terms);
+  }
+
+  async turnsByWords(
+    terms: SelectiveTerms,
+    _total: number,
+    { conditions, parameters }: TurnConditions,
+    limit: number,
+  ): Promise<readonly number[]> {
+    return this.#turns.search(terms, conditions, named(parameters), limit);
   }
 
   async bytes(): Promise<number> {

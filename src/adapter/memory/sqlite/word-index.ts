@@ -1,7 +1,7 @@
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { number, text } from '../../../core/sql-row.ts';
-import { FIELD_WEIGHTS, selectiveTerms } from '../sql/sql.ts';
+import { FIELD_WEIGHTS, type SelectiveTerms, selectiveTerms } from '../sql/sql.ts';
 import type { SearchScope } from '../store.ts';
 
 /** BM25 with a weight for each field: title, headings, text. */
@@ -41,7 +41,7 @@ export class WordIndex {
   }
 
   /** The stems that a term is indexed by: several for `well-known`, none for `…`. */
-  #stemsOf(term: string): readonly string[] {
+  stemsOf(term: string): readonly string[] {
     let stems = this.#stems.get(term);
     if (stems === undefined) {
       this.#probe.run(term);
@@ -55,7 +55,7 @@ export class WordIndex {
 
   #frequency(term: string): number {
     // A term of several stems is at most as frequent as its rarest stem.
-    const counts = this.#stemsOf(term).map((stem) => this.#countOf(stem));
+    const counts = this.stemsOf(term).map((stem) => this.#countOf(stem));
     return counts.length === 0 ? 0 : Math.min(...counts);
   }
 
@@ -91,6 +91,45 @@ export class WordIndex {
     return this.#search
       .all({ $query: matchQuery(selecting, ranking), $types: types, $limit: scope.limit })
       .map((row) => ({ row: number(row, 'row'), rank: -number(row, 'rank') }));
+  }
+}
+
+/** The words of turns, which share the tokenizer of the words of entities. */
+export class TurnIndex {
+  readonly #database: DatabaseSync;
+  readonly #count: StatementSync;
+  readonly #stemsOf: (term: string) => readonly string[];
+
+  constructor(database: DatabaseSync, stemsOf: (term: string) => readonly string[]) {
+    this.#database = database;
+    this.#count = database.prepare('SELECT doc FROM memory_turn_word_counts WHERE term = ?');
+    this.#stemsOf = stemsOf;
+  }
+
+  counts(terms: readonly string[]): Map<string, number> {
+    const countOf = (stem: string): number => Number(this.#count.get(stem)?.['doc'] ?? 0);
+    return new Map(
+      terms.map((term) => {
+        const counts = this.#stemsOf(term).map(countOf);
+        return [term, counts.length === 0 ? 0 : Math.min(...counts)];
+      }),
+    );
+  }
+
+  /** @param parameters of the conditions, by name */
+  search(
+    { selecting, ranking }: SelectiveTerms,
+    conditions: string,
+    parameters: Record<string, SQLInputValue>,
+    limit: number,
+  ): number[] {
+    return this.#database
+      .prepare(
+        `SELECT w.rowid AS seq FROM memory_turn_words AS w JOIN memory_chat_history AS t ON t.seq = w.rowid
+         WHERE w.memory_turn_words MATCH $query AND ${conditions} ORDER BY w.rank LIMIT $limit`,
+      )
+      .all({ ...parameters, $query: matchQuery(selecting, ranking), $limit: limit })
+      .map((row) => number(row, 'seq'));
   }
 }
 

@@ -41,6 +41,45 @@ test('turns are found by words, conversation and time over REST and with search_
   });
 });
 
+test('a question ranks turns over REST, with search_episodes and with search_knowledge', async () => {
+  await say('trip', 'We fly to Lisbon on Friday');
+  await say('trip', 'The hotel is called Solar');
+  const { body } = await backend.get('turns?query=to%20which%20city%20do%20we%20fly');
+  expect(body).toMatchObject({ ranked: true, nextCursor: null, count: body.turns.length });
+  expect(body.turns[0]).toMatchObject({
+    content: 'We fly to Lisbon on Friday',
+    sessionId: 'trip',
+    speaker: 'user',
+    score: expect.any(Number),
+    createdAt: expect.any(String),
+  });
+  const { pathname, search } = new URL(body.turns[0].link, 'http://memory');
+  const linked = await backend.get(`${pathname.replace('/api/memory/', '')}${search}`);
+  expect(linked.body.turns[0].content).toBe('We fly to Lisbon on Friday');
+  expect(contents(await backend.get('turns?query=fly&order=relevance'))[0]).toBe(
+    'We fly to Lisbon on Friday',
+  );
+
+  await using adapter = await memoryAdapter(backend.url, { toolSet: 'extended' });
+  const question = 'what is the name of our hotel?';
+  const episodes = (await adapter.call('search_episodes', { query: question })).result.structuredContent;
+  expect(episodes.turns[0].content).toBe('The hotel is called Solar');
+  const knowledge = await adapter.call('search_knowledge', { query: question, turns: true });
+  expect(knowledge.result.structuredContent.turns[0]).toMatchObject({
+    content: 'The hotel is called Solar',
+    sessionId: 'trip',
+    link: expect.stringContaining('/sessions/trip/turns'),
+  });
+  const past = await adapter.call('search_knowledge', {
+    query: question,
+    turns: true,
+    asOf: '2020-01-01T00:00:00Z',
+  });
+  expect(past.result.structuredContent.turns).toEqual([]);
+  const without = await adapter.call('search_knowledge', { query: question });
+  expect(without.result.structuredContent).not.toHaveProperty('turns');
+});
+
 test('forget deletes what its preview has shown, and names the files that bring something back', async () => {
   await backend.post('graph', {
     createEntities: [{ name: 'Ursula', entityType: 'person', observations: ['keeps the books'] }],

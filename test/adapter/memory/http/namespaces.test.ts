@@ -202,6 +202,7 @@ function attempts(ids: Readonly<Record<'file' | 'chunk' | 'entity' | 'token', st
       get('turns'),
       get('turns?sessionId=chat-of-a'),
       get('turns?query=of&order=oldest&cursor=0'),
+      get('turns?query=secret%20crocodile%20of%20whom&order=relevance'),
     ],
     'POST /forget': [
       post('forget', { about: 'sleeps', preview: true }),

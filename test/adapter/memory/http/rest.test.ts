@@ -375,13 +375,13 @@ describe('ingest/docs', () => {
     expect((await search()).hint).not.toContain('sync');
   });
 
-  test('a search says that stored conversations are not searched', async () => {
+  test('a search says that stored conversations were not searched', async () => {
     await using own = await memoryBackend();
     const search = async () => (await own.post('search', { query: 'favourite colour' })).body.hint as string;
     expect(await search()).not.toContain('Conversations');
     await own.post('chat', { sessionId: 's', role: 'user', content: 'My favourite colour is teal' });
     expect(await search()).toContain(
-      'Conversations (1 turn) are stored, but not searched: MEMORY_INDEX_CHAT=true',
+      'Conversations (1 turn) are stored, but were not searched: `turns: true` does that',
     );
   });
 

@@ -2,7 +2,9 @@ import { z } from 'zod';
 import { MEMORY_STORE_LIMITS } from '../../../../core/memory-limits.ts';
 import type { Memory } from '../../memory.ts';
 import { search as searchStore } from '../../search/search.ts';
+import { searchTurns } from '../../search/turns.ts';
 import { defineEndpoint, entityType } from '../endpoint.ts';
+import { shownTurn, time } from './turns.ts';
 
 /** Similarity search over all indexed entities (spec, "search_knowledge"). */
 export const search = defineEndpoint({
@@ -14,12 +16,19 @@ export const search = defineEndpoint({
     minScore: z.number().min(0).max(1).default(0.7),
     types: z.array(entityType).min(1).optional(),
     debug: z.boolean().default(false),
+    /** Also what was said in conversations. */
+    turns: z.boolean().default(false),
+    /** Only what was said before this time. */
+    asOf: time,
   }),
-  run: async ({ body, memory, signal }) => {
+  run: async ({ body: { turns, asOf, ...request }, memory, signal }) => {
     const reading = firstSync(memory);
-    const found = await searchStore(memory, body, signal);
+    const found = await searchStore(memory, { ...request, isTurnSearch: turns }, signal);
+    const said = turns
+      ? { turns: (await searchTurns(memory, { ...request, asOf }, signal)).map(shownTurn) }
+      : {};
     // The sync explains missing results better than a hint about what is stored so far.
-    return { body: reading === undefined ? found : { ...found, hint: reading } };
+    return { body: { ...found, ...said, ...(reading === undefined ? {} : { hint: reading }) } };
   },
 });
 

@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { MEMORY_API_LIMITS as LIMITS, MEMORY_STORE_LIMITS } from '../../../../core/memory-limits.ts';
+import { type FoundTurn, searchTurns } from '../../search/turns.ts';
 import { defineEndpoint, NOT_A_CURSOR, pageLimit, sessionId, wholeNumber } from '../endpoint.ts';
 import { MemoryError } from '../memory-error.ts';
 
 /** Compared as text with the times that the store writes, so an offset is converted. */
-const time = z.iso
+export const time = z.iso
   .datetime({ offset: true, error: 'expected a time such as 2026-01-31T12:00:00Z' })
   .transform((value) => new Date(value).toISOString())
   .optional();
@@ -21,7 +22,7 @@ export const turns = defineEndpoint({
       from: time,
       to: time,
       query: z.string().min(1).max(MEMORY_STORE_LIMITS.queryLength).optional(),
-      order: z.enum(['newest', 'oldest']).default('newest'),
+      order: z.enum(['newest', 'oldest', 'relevance']).default('newest'),
       cursor: wholeNumber(0, Number.MAX_SAFE_INTEGER, -1),
       limit: wholeNumber(1, LIMITS.pageSize, 20),
     })
@@ -29,15 +30,31 @@ export const turns = defineEndpoint({
       path: ['conversationId'],
       message: 'is another name for `sessionId`: use only one of them',
     }),
-  async run({ query: { conversationId, cursor, ...request }, memory }) {
-    const found = await memory.store.searchTurns({
-      ...request,
-      sessionId: request.sessionId ?? conversationId,
-      cursor: cursor < 0 ? undefined : cursor,
-    });
-    return { body: { ...found, count: found.turns.length } };
+  async run({ query: { conversationId, cursor, order, ...given }, memory, signal }) {
+    const request = { ...given, sessionId: given.sessionId ?? conversationId };
+    const isFirst = cursor < 0;
+    if (order !== 'relevance' || request.query === undefined) {
+      const found = await memory.store.searchTurns({
+        ...request,
+        order: order === 'relevance' ? 'newest' : order,
+        cursor: isFirst ? undefined : cursor,
+      });
+      if (found.turns.length > 0 || request.query === undefined || !isFirst)
+        return { body: { ...found, count: found.turns.length } };
+    }
+    // No turn has every word, as with most questions: those that fit best.
+    const ranked = await searchTurns(memory, { ...request, query: request.query, asOf: request.to }, signal);
+    return {
+      body: { turns: ranked.map(shownTurn), count: ranked.length, nextCursor: null, ranked: true },
+    };
   },
 });
+
+/** A found turn with the address of the conversation from there on. */
+export function shownTurn(turn: FoundTurn): FoundTurn & { link: string } {
+  const session = encodeURIComponent(turn.sessionId);
+  return { ...turn, link: `/api/memory/sessions/${session}/turns?after=${turn.seq - 1}` };
+}
 
 /** The chat threads, most recent first. */
 export const sessions = defineEndpoint({

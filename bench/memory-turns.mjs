@@ -1,0 +1,178 @@
+// Whether a question about earlier conversations finds the turn that answers it, and the latest value first: `npm run
+// bench memory-turns`. Recall at five: one of the turns that answer is among the first five. Latest first: of a value
+// that changed, the turn with the newest value is found, and none with an older value is before it.
+//
+//   --half development  the half for trying changes, instead of the one that nothing was fitted to
+//   --locomo FOLDER     LoCoMo as well (memory/conversations.mjs); --only A,B: only its files of these names
+//   --model FOLDER      an ONNX model, in addition to the built-in embedder; --cache FOLDER keeps its vectors
+//   --postgres URL      the store in a PostgreSQL with pgvector
+//   --misses            lists what was not found
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { parseArgs } from 'node:util';
+import { indexTurn } from '../src/adapter/memory/chat-index.ts';
+import { EmbeddingQueue } from '../src/adapter/memory/embed/embedding-queue.ts';
+import { createHashEmbedder } from '../src/adapter/memory/embed/hash-embedder.ts';
+import { createOnnxEmbedder } from '../src/adapter/memory/embed/onnx/onnx-embedder.ts';
+import { openStore } from '../src/adapter/memory/open-store.ts';
+import { search } from '../src/adapter/memory/search/search.ts';
+import { searchTurns } from '../src/adapter/memory/search/turns.ts';
+import { createLog } from '../src/core/log.ts';
+import { cachedEmbedder } from './memory/cached-embedder.mjs';
+import { importedTurns, locomo, ownConversations } from './memory/conversations.mjs';
+
+const LIMIT = 5;
+const HOUR = 3_600_000;
+const BATCH = 200;
+const NAMESPACE = 'bench-turns';
+const { values } = parseArgs({
+  options: {
+    half: { type: 'string', default: 'held-out' },
+    locomo: { type: 'string' },
+    only: { type: 'string' },
+    model: { type: 'string' },
+    cache: { type: 'string' },
+    postgres: { type: 'string' },
+    misses: { type: 'boolean', default: false },
+  },
+});
+const say = (line) => void process.stdout.write(`${line}\n`);
+const log = createLog({ write: () => undefined }, 'error', 'text');
+
+class Tally {
+  asked = 0;
+  found = 0;
+  first = 0;
+  changed = 0;
+  latest = 0;
+  empty = 0;
+
+  /** @param labels of the results, best first */
+  count(labels, { answers, replaced }) {
+    const five = labels.slice(0, LIMIT);
+    const rank = five.findIndex((label) => answers.includes(label));
+    this.asked += 1;
+    this.empty += labels.length === 0;
+    this.found += rank !== -1;
+    this.first += rank === 0;
+    if (replaced.length === 0) return rank !== -1;
+    this.changed += 1;
+    const old = five.findIndex((label) => replaced.includes(label));
+    const isLatest = rank !== -1 && (old === -1 || rank < old);
+    this.latest += isLatest;
+    return isLatest;
+  }
+
+  row() {
+    const share = (count, of) => (of === 0 ? '' : (count / of).toFixed(3));
+    return {
+      questions: this.asked,
+      'recall@5': share(this.found, this.asked),
+      first: share(this.first, this.asked),
+      'latest first': share(this.latest, this.changed),
+      empty: this.empty,
+    };
+  }
+}
+
+/** Plain FTS5 over the turns: ranked by BM25, or only turns with all words, the newest first. */
+function createReference(turns) {
+  const database = new DatabaseSync(':memory:');
+  database.exec("CREATE VIRTUAL TABLE words USING fts5 (text, tokenize = 'porter unicode61')");
+  const insert = database.prepare('INSERT INTO words (rowid, text) VALUES (?, ?)');
+  for (const [row, { content }] of turns.entries()) insert.run(row, content);
+  const ranked = database.prepare('SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank LIMIT 50');
+  const newest = database.prepare('SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT 50');
+  const ask = (statement, question, operator) => {
+    const terms = [...new Set(question.toLowerCase().match(/[\p{L}\p{N}\p{M}]+/gu) ?? [])];
+    return statement
+      .all(terms.map((term) => `"${term}"`).join(operator))
+      .map(({ rowid }) => turns[rowid].label);
+  };
+  return {
+    FTS5: (question) => ask(ranked, question, ' OR '),
+    'FTS5, all words, newest first': (question) => ask(newest, question, ' AND '),
+  };
+}
+
+async function measure({ name, turns, questions }, embedder, label, tallies) {
+  const dataDir = mkdtempSync(join(tmpdir(), 'agctl-turns-'));
+  const opened = await openStore({ dataDir, databaseUrl: values.postgres, log });
+  const store = opened.namespace(NAMESPACE);
+  const embeddings = new EmbeddingQueue({ store, embedder, log });
+  const searched = { store, embedder, embeddings };
+  try {
+    const lines = importedTurns(turns);
+    for (let start = 0; start < lines.length; start += BATCH)
+      await store.importBatch({
+        entities: [],
+        relations: [],
+        documents: [],
+        turns: lines.slice(start, start + BATCH),
+      });
+    const labels = new Map(lines.map(({ id }, index) => [id, turns[index].label]));
+    for (const [index, line] of lines.entries()) await indexTurn(searched, { ...line, seq: index });
+    await embeddings.settled(HOUR);
+    const reference = createReference(turns);
+    const tally = (ranking) => {
+      const key = `${name}\0${ranking}`;
+      return tallies.get(key) ?? tallies.set(key, new Tally()).get(key);
+    };
+    for (const asked of questions) {
+      const { kind, question, answers } = asked;
+      if (embedder.isImmediate)
+        for (const [ranking, rank] of Object.entries(reference)) tally(ranking).count(rank(question), asked);
+      const asDocuments = async (minScore) =>
+        (
+          await search(searched, { query: question, limit: LIMIT, minScore, types: ['chat_message'] })
+        ).results.map(({ metadata }) => labels.get(metadata.turnId));
+      tally(`${label}, as documents`).count(await asDocuments(0.7), asked);
+      tally(`${label}, as documents without minScore`).count(await asDocuments(0), asked);
+      const found = await searchTurns(searched, { query: question, limit: LIMIT });
+      const isRight = tally(label).count(
+        found.map(({ id }) => labels.get(id)),
+        asked,
+      );
+      tally(`${label}: ${kind}`).count(
+        found.map(({ id }) => labels.get(id)),
+        asked,
+      );
+      if (values.misses && !isRight) {
+        say(`missed ${kind}: ${question} [${answers}${asked.replaced.map((one) => ` > ${one}`).join('')}]`);
+        for (const { seq, score, content, supersededBy } of found)
+          say(
+            `    ${seq} ${score} ${supersededBy ?? ''} ${labels.get(lines[seq - 1]?.id) ?? ''} ${content.slice(0, 110)}`,
+          );
+      }
+    }
+  } finally {
+    await embeddings.close();
+    await opened.removeNamespace(NAMESPACE);
+    await opened.close();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+const only = values.only?.split(',');
+const sets = [
+  ownConversations(values.half),
+  ...(values.locomo === undefined ? [] : locomo(values.locomo)).filter(
+    ({ name }) => only === undefined || only.includes(name.replace('LoCoMo ', '')),
+  ),
+];
+const model = values.model === undefined ? undefined : await createOnnxEmbedder(values.model);
+const tallies = new Map();
+for (const set of sets) {
+  const shown = set.name.startsWith('LoCoMo') ? { ...set, name: 'LoCoMo' } : set;
+  await measure(shown, createHashEmbedder(), 'built in', tallies);
+  if (model !== undefined) await measure(shown, cachedEmbedder(model, values.cache), 'with model', tallies);
+}
+await model?.close();
+console.table(
+  [...tallies].map(([key, tally]) => {
+    const [set, ranking] = key.split('\0');
+    return { set, ranking, ...tally.row() };
+  }),
+);

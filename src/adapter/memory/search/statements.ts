@@ -1,0 +1,81 @@
+import type { Turn } from '../store.ts';
+import { isStopWord, stemOf, wordsOf } from '../tokenizer.ts';
+
+/** A name before a colon, as chats of several people are stored: `Ann Lee: hello`. */
+const SPEAKER = /^(\p{Lu}[\p{L}\p{M}.'’-]*(?: \p{Lu}[\p{L}\p{M}.'’-]*){0,2}): /u;
+
+/** Who says the turn: the name before the colon, or the role. */
+export function speakerOf({ content, role }: Pick<Turn, 'content' | 'role'>): string {
+  return SPEAKER.exec(content)?.[1] ?? role;
+}
+
+/** The text without the name of its speaker. */
+export function saidIn(content: string): string {
+  return content.replace(SPEAKER, '');
+}
+
+/** Whether a turn only asks: it is the context of an answer and no answer. */
+export function isQuestion(content: string): boolean {
+  const sentences = saidIn(content)
+    .split(/(?<=[.!?。！？])\s*/u)
+    .filter((sentence) => /[\p{L}\p{N}]/u.test(sentence));
+  return sentences.length > 0 && /[?？]\s*$/u.test(sentences.at(-1) ?? '') && sentences.length <= 2;
+}
+
+/** Words by which people say that something is no longer as it was, in the languages that the tests know. */
+const CHANGE =
+  /\b(now|instead|no longer|not any ?more|any ?more|from now on|changed?|switch(?:ed)?|move[sd]?|moving|migrat(?:e|ed|ing)|deci(?:ded|sion)|replaced?|cancel(?:led|ed|s)?|since then|takes? over|given up|put off|postponed|rescheduled|correction|off the table|rather than|jetzt|stattdessen|nicht mehr|doch|abgesagt|verschoben|geändert|inzwischen|ab sofort)\b|現在|今は|変更|やめ|改|现在|不再|换/iu;
+
+export function tellsChange(content: string): boolean {
+  return CHANGE.test(content);
+}
+
+const PAST =
+  /\b(did|was|were|had|has|have|originally|previously|formerly|first|used to|back then|before|ago|hatten?|waren?|wurden?|früher|ursprünglich|damals|zuerst)\b|でした|ましたか|以前|曾经|之前/iu;
+
+/** `Monday or Tuesday?`: which of two values is right. */
+const CHOICE = /\b(or|oder)\b|それとも|还是/iu;
+
+export function asksForChoice(query: string): boolean {
+  return CHOICE.test(query);
+}
+
+/** Whether a question is about how things were. */
+export function asksForPast(query: string): boolean {
+  return PAST.test(query) && !asksForChoice(query);
+}
+
+/** What an answer must contain. */
+export type AskedFor = 'time' | 'number' | undefined;
+
+const ASKS_TIME =
+  /\b(when|what (?:date|day|time|year|month)|which (?:date|day|year|month)|dates?|how long|until|since|deadline|wann|seit wann|bis wann|datum|tag)\b|いつ|何時|何日|什么时候|几点|哪天|日期/iu;
+const ASKS_NUMBER =
+  /\b(how (?:much|many|fast|far|old|big|tall|often)|number|amount|cost|price|fee|total|maximum|minimum|size|width|wie ?viele?|wie (?:oft|alt|gro\u00df|lange)|kosten|preis)\b|いくら|いくつ|何人|多少|几个/iu;
+
+export function askedFor(query: string): AskedFor {
+  if (ASKS_NUMBER.test(query)) return 'number';
+  return ASKS_TIME.test(query) ? 'time' : undefined;
+}
+
+const TIME =
+  /\b(?:\d{1,2}[:.]\d{2}|\d{1,2}(?:st|nd|rd|th)|(?:19|20)\d{2}|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|march|april|may|june|july|august|september|october|november|december|today|tomorrow|yesterday|tonight|noon|midnight|spring|summer|autumn|winter|(?:last|next|this) (?:week|month|year|weekend)|weeks?|months?|years?|januar|februar|m\u00e4rz|mai|juni|juli|oktober|dezember|(?:mon|diens|donners|frei|sams|sonn)tags?|mittwochs?|heute|morgen|gestern|woche|monat|jahr)\b|\d{1,2}\. ?\p{Lu}|\d+[年月日時]/iu;
+const NUMBER =
+  /\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|dozen|half|twice|once|zwei|drei|vier|f\u00fcnf|sechs|sieben|acht|neun|zehn|hundert|tausend)/iu;
+
+export function tellsTime(text: string): boolean {
+  return TIME.test(text);
+}
+
+export function tellsNumber(text: string): boolean {
+  return NUMBER.test(text);
+}
+
+/** The words of a text that say something. */
+export function tellingWords(content: string): string[] {
+  return [...new Set(wordsOf(saidIn(content)))].filter((word) => word.length > 1 && !isStopWord(word));
+}
+
+export function tellingStems(content: string): Set<string> {
+  return new Set(tellingWords(content).map(stemOf));
+}

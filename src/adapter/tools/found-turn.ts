@@ -1,0 +1,27 @@
+import { z } from 'zod';
+import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
+
+/** A turn of a conversation, as tools return it. */
+export const foundTurn = z.looseObject({
+  seq: z.int(),
+  sessionId: z.string(),
+  agentId: z.string(),
+  role: z.string(),
+  content: z.string(),
+  createdAt: z.string(),
+  truncated: z.boolean().optional().describe('Whether the content is shortened.'),
+  speaker: z.string().optional().describe('Who said it: a name, or the role.'),
+  score: z.number().optional().describe('By which turns are ranked, 0 to 1.'),
+  supersededBy: z.int().optional().describe('The seq of a later turn by which this is no longer true.'),
+  link: z.string().optional().describe('The conversation from this turn on, at the memory backend.'),
+});
+
+export function shortenedTurn(turn: z.output<typeof foundTurn>): z.output<typeof foundTurn> {
+  return turn.content.length <= MEMORY_STORE_LIMITS.resultLength
+    ? turn
+    : {
+        ...turn,
+        content: turn.content.slice(0, MEMORY_STORE_LIMITS.resultLength).toWellFormed(),
+        truncated: true,
+      };
+}
