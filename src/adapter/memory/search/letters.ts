@@ -10,7 +10,7 @@ import { type QueryWord, rarity } from './query-words.ts';
 const LENGTH = 4;
 
 /** The sequences of letters of a word, with its ends: `<cat>` has `<cat` and `cat>`. */
-export function sequencesOf(word: string): string[] {
+function sequencesOf(word: string): string[] {
   const padded = `<${word}>`;
   if (padded.length <= LENGTH) return [padded];
   return Array.from({ length: padded.length - LENGTH + 1 }, (_, start) =>
