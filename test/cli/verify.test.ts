@@ -14,6 +14,7 @@ import { ERA_CLIENTS } from '../kit/era-clients.ts';
 import { everythingHttp } from '../kit/everything-target.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { until } from '../kit/until.ts';
+import { httpUpstream } from '../kit/upstream.ts';
 
 const KEY = 'key-of-the-agent';
 
@@ -266,6 +267,32 @@ describe('agctl verify', () => {
     writeFileSync(invalid, 'gatways: {}');
     expect((await refused('-f', invalid))[0]).toBe(1);
   });
+});
+
+test('verify says where a request has no secret any more, and sends no redacted parameter', async () => {
+  await using folder = await temporaryFolder();
+  const cassette = join(folder.path, 'cassette.jsonl');
+  let login = 'welcome';
+  await using upstream = await httpUpstream((request, response, { body }) => {
+    response.end(request.url === '/login' ? `${login} ${JSON.parse(body).user}` : request.url);
+  });
+  const routes = [{ backends: [{ host: upstream.address }] }];
+  const config: GatewayConfig = { gateways: { default: { port: 3000, routes } } };
+  {
+    await using gateway = await testGateway(config, { record: cassette });
+    await (await post(`${gateway.url}/login`, { user: 'ada', password: 'hunter22' })).text();
+    await (await fetch(`${gateway.url}/list?a=1&key=canary-of-a-client`)).text();
+  }
+  login = 'wrong password,';
+  const file = join(folder.path, 'gateway.yaml');
+  writeFileSync(file, JSON.stringify(config));
+  const { stdout } = await cli(['verify', cassette, '-f', file, '-o', 'json']);
+  expect(JSON.parse(stdout).diagnostics.map((each: Reported) => [each.severity, each.message])).toEqual([
+    ['error', 'POST /login: the result is not as recorded'],
+    ['note', 'POST /login: the request has <redacted> in place of a secret'],
+    ['error', 'GET /list: the result is not as recorded'],
+  ]);
+  expect(upstream.received.at(-1)?.target).toBe('/list?a=1');
 });
 
 test('verify answers requests of servers as recorded, waits for streams and cancels as the clients did', async () => {

@@ -304,6 +304,24 @@ describe('what is in a recording', () => {
     expect(await answer.json()).toMatchObject({ password: '<redacted>' });
   });
 
+  test('the redaction of the record of requests applies to recordings', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'cassette.jsonl');
+    await using model = await stubModel('Write to ada@example.com.');
+    const config = {
+      ...models(model),
+      config: { database: { url: `sqlite://${join(folder.path, 'data.db')}` } },
+      frontendPolicies: { accessLog: { database: { redaction: { rules: [{ builtin: 'email' }] } } } },
+    } as GatewayConfig;
+    {
+      await using gateway = await testGateway(config, { record: file });
+      await textOf(post(`${gateway.url}/v1/chat/completions`, hi));
+    }
+    const text = readFileSync(file, 'utf8');
+    expect(text).not.toContain('ada@example.com');
+    expect(text).toContain('"content":"Write to ');
+  });
+
   // Kludex/cassetter#71 (order of members), vcr/vcr#960 and mock-server/mockserver-monorepo#965 (boundaries), kevin1024/vcrpy#661 (empty)
   test('numbers, forms, empty and binary bodies are replayed as they were', async () => {
     await using folder = await temporaryFolder();

@@ -3,6 +3,7 @@ import { isRecord } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { byForm } from '../../core/redact.ts';
 import { counted } from '../../core/render/counted.ts';
+import { escapeControls } from '../../core/render/width.ts';
 import { clientFormat } from '../../server/llm/request/endpoints.ts';
 import { errorMessage } from '../../server/mcp/protocol/protocol.ts';
 import { shown } from './compare.ts';
@@ -11,7 +12,7 @@ import { type Asked, jsonOf, pathOf, rpcMethod, type Unmatched } from './tape.ts
 
 /** Why a request has no answer, with the nearest recorded one. What looks like a credential is redacted. */
 export function explain({ asked, nearest, isKnownPath }: Unmatched, file: string): string {
-  const call = byForm.text(callText(asked));
+  const call = escapeControls(byForm.text(callText(asked)));
   if (nearest === undefined) {
     const what = isKnownPath ? `other requests at ${pathOf(asked.target)} are` : 'nothing at this path is';
     return `${call} is not in the cassette ${file}: ${what} recorded`;
@@ -23,7 +24,7 @@ export function explain({ asked, nearest, isKnownPath }: Unmatched, file: string
       ...each,
       found: redactedByForm(each.found, String(each.path.at(-1))),
     });
-    return `  ${pathText(each.path)}: recorded ${recorded}, asked ${found}`;
+    return `  ${escapeControls(pathText(each.path))}: recorded ${recorded}, asked ${found}`;
   });
   const more = differences.length > most ? [`  and ${differences.length - most} more`] : [];
   const title = `${call} is not in the cassette: ${file}:${exchange.line} is the nearest, with ${counted(differences.length, 'difference')}`;

@@ -1,3 +1,4 @@
+import { REDACTED } from '../../../core/credentials.ts';
 import { membersOf } from '../../../core/foreign.ts';
 import { endpointAt } from '../../../server/llm/request/endpoints.ts';
 import { canonical, differences } from '../compare.ts';
@@ -16,8 +17,16 @@ export interface CompareSettings {
   readonly isStrict: boolean;
 }
 
+/** What is not as recorded, and whether that may follow from what was redacted in the request. */
+export function findingsOf(...compared: Parameters<typeof differing>): Finding[] {
+  const [{ request }] = compared;
+  const findings = differing(...compared);
+  if (findings.length === 0 || !JSON.stringify(request.body ?? '').includes(REDACTED)) return findings;
+  return [...findings, note(`the request has ${REDACTED} in place of a secret`)];
+}
+
 /** What is not as recorded in what a request gets now. `facts`: what the gateway knows of it, if it is our own. */
-export function findingsOf(
+function differing(
   exchange: Exchange,
   found: Found,
   facts: RecordedFacts | undefined,

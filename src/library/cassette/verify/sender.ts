@@ -1,3 +1,4 @@
+import { REDACTED } from '../../../core/credentials.ts';
 import { messageOf } from '../../../core/errors.ts';
 import { isRecord, membersOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
@@ -146,7 +147,7 @@ export class Sender {
       gateway,
       request: {
         ...request,
-        target: this.#minted.target(target),
+        target: this.#minted.target(withoutRedacted(target)),
         headers: { ...headers, ...(mark !== undefined && { [mark]: String(line) }) },
         ...(body !== undefined && 'json' in body && { body: { json: this.#minted.replaced(body.json) } }),
       },
@@ -229,6 +230,13 @@ export class Sender {
 
 const told = (events: readonly StreamEvent[]): StreamEvent[] =>
   events.filter(({ json }) => json === undefined || 'method' in membersOf(json));
+
+/** Credentials come with the settings: those of the client are not known. */
+function withoutRedacted(target: string): string {
+  const [path = '', query] = target.split('?');
+  const kept = query?.split('&').filter((pair) => !pair.endsWith(`=${REDACTED}`)) ?? [];
+  return kept.length === 0 ? path : `${path}?${kept.join('&')}`;
+}
 
 /** When the response of an exchange had ended, as far as it is known. */
 function endOf(exchange: Exchange): number {
