@@ -282,7 +282,8 @@ describe('what is in a recording', () => {
       const body = { api_key: secrets.inBody, text: `Authorization: Bearer ${secrets.bearer}` };
       for (const path of ['/json', '/plain', '/stream'])
         await textOf(post(`${gateway.url}${path}?key=${secrets.query}&a=1`, body, all));
-      await textOf(post(`${gateway.url}/json`, {}, { authorization: `Basic ${basic}` }));
+      const said = { text: 'A Bearer of news' };
+      await textOf(post(`${gateway.url}/json`, said, { authorization: `Basic ${basic}` }));
     }
     const text = readFileSync(file, 'utf8');
     expect(text.trim().split('\n')).toHaveLength(5);
@@ -292,6 +293,8 @@ describe('what is in a recording', () => {
     }
     expect(text).not.toContain(basic);
     expect(text).toContain('It is <redacted>.');
+    // The name of a scheme is no secret.
+    expect(text).toContain('A Bearer of news');
     expect(statSync(file).mode & 0o777).toBe(0o600);
 
     // Clients send their own secrets, or others, and get the same.

@@ -20,7 +20,7 @@ const KNOWN_CREDENTIALS = 200;
  * signed in.
  */
 const KEPT_HEADERS =
-  /^(?:accept|allow|anthropic-(?:version|beta)|cache-control|content-(?:disposition|language|type)|location|mcp-(?:method|name|param-.+|protocol-version)|openai-beta|retry-after|user-agent|vary|www-authenticate|(?:x-)?ratelimit-.+|anthropic-ratelimit-.+|x-accel-buffering)$/;
+  /^(?:accept|access-control-.+|allow|anthropic-(?:version|beta)|cache-control|content-(?:disposition|language|type)|location|mcp-(?:method|name|param-.+|protocol-version)|openai-beta|origin|retry-after|user-agent|vary|www-authenticate|(?:x-)?ratelimit-.+|anthropic-ratelimit-.+|x-accel-buffering)$/;
 
 /** Removes secrets from what is recorded: those of the configuration, and those that clients send. */
 export class Redaction {
@@ -36,14 +36,12 @@ export class Redaction {
   }
 
   #remember(value: string): void {
-    // With and without a scheme, and the pairs of cookies.
-    const parts = [
-      value,
-      ...value.split(/[\s;,]+/),
-      ...value.split(/;\s*/).map((pair) => pair.replace(/^[^=]*=/, '')),
-    ];
-    if (/^basic /i.test(value)) {
-      const plain = Buffer.from(value.slice('basic '.length), 'base64').toString();
+    // With and without a scheme, which is no secret itself; and the pairs of cookies.
+    const [, scheme = '', credentials = value] = /^([a-z][\w-]*) +(\S.*)$/is.exec(value) ?? [];
+    const parts = [credentials, ...credentials.split(/[\s;,]+/)];
+    parts.push(...value.split(/;\s*/).map((pair) => pair.replace(/^[^=]*=/, '')));
+    if (scheme.toLowerCase() === 'basic') {
+      const plain = Buffer.from(credentials, 'base64').toString();
       parts.push(plain, plain.slice(plain.indexOf(':') + 1));
     }
     for (const part of parts) {
