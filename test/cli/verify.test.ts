@@ -274,13 +274,20 @@ test('verify says where a request has no secret any more, and sends no redacted 
   const cassette = join(folder.path, 'cassette.jsonl');
   let login = 'welcome';
   await using upstream = await httpUpstream((request, response, { body }) => {
-    response.end(request.url === '/login' ? `${login} ${JSON.parse(body).user}` : request.url);
+    if (request.url === '/login') response.end(`${login} ${JSON.parse(body).user}`);
+    else if (request.url === '/form')
+      response.end(body.includes('\u00ff\u0000\u0001') ? 'all bytes' : 'other bytes');
+    else response.end(request.url);
   });
   const routes = [{ backends: [{ host: upstream.address }] }];
   const config: GatewayConfig = { gateways: { default: { port: 3000, routes } } };
   {
     await using gateway = await testGateway(config, { record: cassette });
     await (await post(`${gateway.url}/login`, { user: 'ada', password: 'hunter22' })).text();
+    const body = new FormData();
+    body.append('model', 'whisper');
+    body.append('file', new Blob([Buffer.from([0xff, 0, 1])], { type: 'audio/wav' }), 'a.wav');
+    expect(await (await fetch(`${gateway.url}/form`, { method: 'POST', body })).text()).toBe('all bytes');
     await (await fetch(`${gateway.url}/list?a=1&key=canary-of-a-client`)).text();
   }
   login = 'wrong password,';

@@ -58,7 +58,7 @@ test('events of a stream reach the client that is recorded while the stream goes
     response.write('data: first\n\n');
     // Otherwise there is no second event.
     await isRead;
-    response.end('data: second\n\n');
+    response.end('data: 2.0\n\n');
   });
   {
     await using gateway = await testGateway(service(upstream.address), { record: file });
@@ -67,12 +67,12 @@ test('events of a stream reach the client that is recorded while the stream goes
       text += new TextDecoder().decode(chunk);
       if (text.includes('first')) read();
     }
-    expect(text).toBe('data: first\n\ndata: second\n\n');
+    expect(text).toBe('data: first\n\ndata: 2.0\n\n');
   }
   await using replay = await replayCassette(file);
   // betamaxpy/betamax#95: a stream can be replayed again.
   for (let time = 0; time < 2; time += 1)
-    expect(await (await fetch(replay.url)).text()).toBe('data: first\n\ndata: second\n\n');
+    expect(await (await fetch(replay.url)).text()).toBe('data: first\n\ndata: 2.0\n\n');
 });
 
 // datahub-project/datahub#18641, vcr/vcr#971: with the other test of equal requests. BerriAI/litellm#37525
@@ -116,6 +116,32 @@ test('a provider that breaks off breaks off again', async () => {
   expect(recorded).not.toContain('[DONE]');
 });
 
+test('a service that breaks off in the middle of a body breaks off again', async () => {
+  await using folder = await temporaryFolder();
+  const file = join(folder.path, 'cassette.jsonl');
+  await using upstream = await httpUpstream((_, response) => {
+    response.setHeader('content-length', '100');
+    response.setHeader('content-type', 'text/plain');
+    response.write('half', () => response.destroy());
+  });
+  const reading = async (url: string): Promise<string> => {
+    const reader = (await fetch(url)).body?.getReader();
+    const first = await reader?.read();
+    const next = await reader?.read().then(
+      ({ done }) => `done: ${done}`,
+      () => 'broken',
+    );
+    return `${new TextDecoder().decode(first?.value)} ${next}`;
+  };
+  {
+    await using gateway = await testGateway(service(upstream.address), { record: file });
+    expect(await reading(gateway.url)).toBe('half broken');
+  }
+  expect(linesOf(file)).toMatchObject([{ response: { status: 200, cut: 'server', body: { text: 'half' } } }]);
+  await using replay = await replayCassette(file);
+  expect(await reading(replay.url)).toBe('half broken');
+});
+
 test('a client that leaves is recorded, and waits again in a replay', async () => {
   await using folder = await temporaryFolder();
   const file = join(folder.path, 'cassette.jsonl');
@@ -137,6 +163,23 @@ test('a client that leaves is recorded, and waits again in a replay', async () =
   // A request after it has been answered.
   const isAsked = async () => (await fetch(`${replay.url}/other`)).status === 404;
   expect(await leaving(replay.url, isAsked)).toBe('AbortError');
+});
+
+test('a gateway that a reload adds is not recorded, and the end of the recording says so', async () => {
+  await using folder = await temporaryFolder();
+  const file = join(folder.path, 'cassette.jsonl');
+  const routes = [{ policies: { directResponse: { status: 200, body: 'x' } } }];
+  const one = { first: { port: 3000, routes } };
+  const gateway = await testGateway({ gateways: one }, { record: file });
+  await (await fetch(gateway.url)).text();
+  await gateway.reload({ gateways: { ...one, second: { port: 3001, routes } } });
+  expect(await (await fetch(gateway.urls['second'] as string)).text()).toBe('x');
+  await expect(gateway.close()).rejects.toThrow(
+    /cassette\.jsonl is not complete: the gateway `second` was added while it was recorded/,
+  );
+  await using replay = await replayCassette(file);
+  expect(Object.keys(replay.urls)).toEqual(['first']);
+  expect(await (await fetch(replay.url)).text()).toBe('x');
 });
 
 test('what is too large to keep reaches the client, is mentioned, and is refused in a replay', async () => {

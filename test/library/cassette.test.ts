@@ -1,4 +1,4 @@
-import { appendFileSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { createAnthropic } from '@ai-sdk/anthropic';
@@ -10,6 +10,7 @@ import OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
 import type { GatewayConfig } from '../../src/library/index.ts';
 import { replayCassette, type StubModel, stubModel, testGateway } from '../../src/library/testing/index.ts';
+import { writeCassette } from '../kit/cassette.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { send } from '../kit/send.ts';
 import { httpUpstream } from '../kit/upstream.ts';
@@ -406,12 +407,3 @@ describe('what is in a recording', () => {
     expect(await refused('')).toMatch(/^FILE:1: expected the first line/);
   });
 });
-
-/** Writes a recording of one gateway. */
-function writeCassette(file: string, exchanges: readonly object[]): void {
-  const gateways = [{ name: 'default', port: 3000 }];
-  const head = { cassette: 1, agctl: '0.0.0', time: '2026-01-01T00:00:00.000Z', gateways };
-  writeFileSync(file, `${JSON.stringify(head)}\n`);
-  for (const exchange of exchanges)
-    appendFileSync(file, `${JSON.stringify({ gateway: 'default', ...exchange })}\n`);
-}

@@ -195,9 +195,10 @@ export class CassetteRecorder {
 }
 
 /** Who has ended a response that the client does not have whole: an error at its end may make it whole again. */
-function cutBy({ response }: RequestContext, { cut }: RequestFacts): RecordedResponse['cut'] {
+function cutBy({ response }: RequestContext, { cut, reason }: RequestFacts): RecordedResponse['cut'] {
   if (response.writableFinished) return undefined;
-  return cut === 'upstream' || cut === 'timeout' ? 'server' : 'client';
+  const isFailure = reason === 'UpstreamFailure' || reason === 'Timeout';
+  return isFailure || cut === 'upstream' ? 'server' : 'client';
 }
 
 const SESSION = 'mcp-session-id';
