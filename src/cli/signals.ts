@@ -2,6 +2,7 @@ import { closeSync, openSync } from 'node:fs';
 import process from 'node:process';
 import { EXIT_CODES } from '../core/exit-codes.ts';
 import type { LineSink, Log } from '../core/log.ts';
+import { isFailureOfForeignCode } from '../server/kernel/foreign-code.ts';
 import type { Context } from './context.ts';
 
 /** What a shutdown of the gateway needs. */
@@ -33,6 +34,7 @@ export function shutdownOnSignals({ log, sinks, drain, announce }: ShutdownOptio
     return draining;
   };
   const onBug = (error: unknown): void => {
+    if (isFailureOfForeignCode(error)) return;
     log.error('agctl', 'internal error, stopping', {
       problem: error instanceof Error ? (error.stack ?? error.message) : String(error),
     });

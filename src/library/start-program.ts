@@ -139,6 +139,9 @@ function checkOptions(options: GatewayOptions): void {
   const unknown = Object.keys(options).find((name) => !OPTIONS.includes(name));
   if (unknown !== undefined)
     throw new TypeError(`unknown option \`${unknown}\`: expected ${OPTIONS.join(', ')}`);
+  const names = (options.policies ?? []).map(({ name }) => name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice !== undefined) throw new TypeError(`\`policies\`: two are called ${JSON.stringify(twice)}`);
   const { listen } = options;
   if (listen !== undefined && typeof listen !== 'boolean' && listen !== 'free')
     throw new TypeError(`\`listen\`: expected true, false or 'free', found ${JSON.stringify(listen)}`);

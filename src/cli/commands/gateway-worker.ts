@@ -1,6 +1,7 @@
 import process from 'node:process';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { isFailureOfForeignCode } from '../../server/kernel/foreign-code.ts';
 import { Worker } from '../../server/workers/worker.ts';
 import type { Run } from '../context.ts';
 import { collectWhileIdle } from '../idle-collection.ts';
@@ -13,6 +14,7 @@ export const run: Run<object> = async () => {
   const worker = new Worker(process);
   let code: number = EXIT_CODES.ok.code;
   const onBug = (error: unknown): void => {
+    if (isFailureOfForeignCode(error)) return;
     code = EXIT_CODES.bug.code;
     worker.failed(error);
   };

@@ -144,11 +144,12 @@ export const POLICIES_LIMITS = {
   oauthScopes: 100,
   challengeLength: 8 * KIB,
   /**
-   * modules: how long a file may take to load; how long a function of a policy may take by default, and the characters of what its
+   * modules: how long a file may take to load; how long a function of a policy may take by default, and at most by the configuration; and the characters of what its
    * code says to clients.
    */
   moduleLoading: 10 * SECOND,
   moduleCall: 5 * SECOND,
+  moduleCallMost: 3600 * SECOND,
   denialLength: KIB,
   /** How often virtual keys are compared with the database, for changes by other gateways. */
   keyRefresh: SECOND,

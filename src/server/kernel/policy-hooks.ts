@@ -14,6 +14,7 @@ export interface ModelCall {
 export interface ItemCall {
   readonly method: 'tools/call' | 'prompts/get' | 'resources/read';
   readonly target: string;
+  /** Empty for the result of a task, which is asked for by the id of the task. */
   readonly name: string;
   arguments: Record<string, unknown>;
 }
@@ -24,13 +25,16 @@ export interface ItemAnswer extends Readonly<ItemCall> {
   error: Record<string, unknown> | undefined;
 }
 
+/** Takes what a function has left. It throws for what it cannot take, which then is a failure of the policy. */
+export type Check = () => void | Promise<void>;
+
 /** The functions of one policy. They throw an `AppError` to refuse the call. */
 export interface PolicyHooks {
   readonly name: string;
   readonly place: TracePlace;
-  llmCall?(call: ModelCall): void | Promise<void>;
-  mcpCall?(call: ItemCall): void | Promise<void>;
-  mcpResult?(answer: ItemAnswer): void | Promise<void>;
+  llmCall?(call: ModelCall, check: Check): Promise<void>;
+  mcpCall?(call: ItemCall, check: Check): Promise<void>;
+  mcpResult?(answer: ItemAnswer, check: Check): Promise<void>;
 }
 
 /** In the order in which they run. */

@@ -1,4 +1,4 @@
-import { AppError, detailOf } from '../../../core/errors.ts';
+import { detailOf } from '../../../core/errors.ts';
 import { type ModelCall, type PolicyHooks, policyHooks } from '../../kernel/policy-hooks.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
 import type { CallBody } from '../request/call-body.ts';
@@ -40,22 +40,22 @@ async function runHook(
   const named = body.value['model'];
   const before = model ?? requested;
   const call: ModelCall = { format, model: before, request: structuredClone(body.value) };
-  await hooks.llmCall?.(call);
-  try {
+  let hooked: HookedCall = { body, model };
+  await hooks.llmCall?.(call, async () => {
     // Who sets the member of the request means the same.
     const inRequest = call.request['model'];
-    const wanted = call.model === before && inRequest !== named ? inRequest : call.model;
+    const wanted: unknown = call.model === before && inRequest !== named ? inRequest : call.model;
     if (wanted !== undefined && typeof wanted !== 'string')
       throw new TypeError('`model` was set to what is no text');
     // The model that the provider gets is that of the configuration.
     if (named === undefined) delete call.request['model'];
     else call.request['model'] = named;
-    return { body: await changedBody(body, call.request), model: wanted === requested ? undefined : wanted };
-  } catch (error) {
-    throw new AppError('policy_failed', {
-      detail: `${hooks.name}: llmCall left an invalid call: ${detailOf(error)}`,
-    });
-  }
+    hooked = {
+      body: await changedBody(body, call.request),
+      model: wanted === requested ? undefined : wanted,
+    };
+  });
+  return hooked;
 }
 
 /** The body with the members of `request`. What has not changed keeps its text. */
@@ -71,5 +71,10 @@ async function changedBody(body: CallBody, request: Readonly<Record<string, unkn
     if (request[name] === undefined) copy.remove(name);
     else copy.set(name, request[name]);
   }
-  return parseCall(Buffer.from(copy.toString()));
+  try {
+    return await parseCall(Buffer.from(copy.toString()));
+  } catch (error) {
+    // Of a body that a client has sent, it would be an error of the client.
+    throw new TypeError(detailOf(error));
+  }
 }

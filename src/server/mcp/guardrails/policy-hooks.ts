@@ -33,7 +33,6 @@ function guardOf(hooks: PolicyHooks): Guard[] {
 
 async function check(hooks: PolicyHooks, message: GuardedMessage): Promise<MessageVerdict> {
   const call = callIn(message);
-  // What the client answers to a request of the server belongs to a call that was checked.
   if (call === undefined) return { kind: 'pass' };
   try {
     const text = await (message.phase === 'request'
@@ -47,23 +46,32 @@ async function check(hooks: PolicyHooks, message: GuardedMessage): Promise<Messa
   }
 }
 
-function callIn({ method, targets, params }: GuardedMessage): ItemCall | undefined {
+/** What is asked of a server. Undefined for what the client answers to it, which belongs to a call that was checked. */
+function callIn({ method, phase, targets, params }: GuardedMessage): ItemCall | undefined {
   const { name, uri, arguments: given } = membersOf(parseJson(params));
   const item = textIn(name ?? uri);
   const [target = ''] = targets;
-  if (item === '' || !isItemMethod(method)) return undefined;
+  if (!isItemMethod(method) || (item === '' && phase === 'request')) return undefined;
   return { method, target, name: item, arguments: { ...membersOf(given) } };
 }
 
 const isItemMethod = (method: string): method is ItemCall['method'] => checkablePhases(false).has(method);
 
 async function changedCall(hooks: PolicyHooks, call: ItemCall, { text }: GuardedMessage): Promise<string> {
+  const { method, name } = call;
   const before = JSON.stringify(call.arguments);
-  await hooks.mcpCall?.(call);
-  if (!isRecord(call.arguments)) throw new TypeError('`arguments` of the call were set to what is no object');
-  if (JSON.stringify(call.arguments) === before) return text;
-  const params = parseJson(text);
-  return writeChanged(text, params, { ...membersOf(params), arguments: call.arguments });
+  let changed = text;
+  await hooks.mcpCall?.(call, () => {
+    if (!isRecord(call.arguments))
+      throw new TypeError('`arguments` of the call were set to what is no object');
+    if (call.method !== method || call.name !== name)
+      throw new TypeError('only `arguments` of a call can be changed: rules have decided about the rest');
+    if (JSON.stringify(call.arguments) === before) return;
+    if (method === 'resources/read') throw new TypeError('resources are read without arguments');
+    const params = parseJson(text);
+    changed = writeChanged(text, params, { ...membersOf(params), arguments: call.arguments });
+  });
+  return changed;
 }
 
 async function changedAnswer(
@@ -79,9 +87,14 @@ async function changedAnswer(
     result: isError ? undefined : given,
     error: isError ? given : undefined,
   };
-  await hooks.mcpResult?.(answer);
-  const [own, other] = isError ? [answer.error, answer.result] : [answer.result, answer.error];
-  if (!isRecord(own) || other !== undefined)
-    throw new TypeError('a result cannot become an error, or the other way round: use `deny` of the context');
-  return JSON.stringify(own) === before ? text : writeChanged(text, parseJson(text), own);
+  let changed = text;
+  await hooks.mcpResult?.(answer, () => {
+    const [own, other] = isError ? [answer.error, answer.result] : [answer.result, answer.error];
+    if (!isRecord(own) || other !== undefined)
+      throw new TypeError(
+        'a result cannot become an error, or the other way round: use `deny` of the context',
+      );
+    if (JSON.stringify(own) !== before) changed = writeChanged(text, parseJson(text), own);
+  });
+  return changed;
 }

@@ -8,9 +8,9 @@ export interface PolicyDefinition<Options = unknown> {
   request?(request: PolicyRequest, context: PolicyContext<Options>): PolicyAnswer | Promise<PolicyAnswer>;
   /** Called for each response of a backend, before the response phase of other policies. */
   response?(response: PolicyResponse, context: PolicyContext<Options>): void | Promise<void>;
-  /** Called for `tools/call`, `prompts/get` and `resources/read` that the rules allow, before they reach the server. */
+  /** Called for `tools/call`, `prompts/get` and `resources/read` that the rules allow, before they reach the server. They do not decide again. */
   mcpCall?(call: McpCall, context: PolicyContext<Options>): void | Promise<void>;
-  /** Called for the answers to those. */
+  /** Called for the answers to those, and for results of tasks. */
   mcpResult?(result: McpResult, context: PolicyContext<Options>): void | Promise<void>;
   /** Called for each call of a model that the caller's key allows, before the model is chosen. */
   llmCall?(call: LlmCall, context: PolicyContext<Options>): void | Promise<void>;
@@ -111,15 +111,15 @@ export interface McpCall {
   readonly method: 'tools/call' | 'prompts/get' | 'resources/read';
   /** Name of the target. */
   readonly target: string;
-  /** Name of the tool or prompt at the target, or URI of the resource. */
+  /** Name of the tool or prompt at the target, or URI of the resource. Empty for the result of a task. */
   readonly name: string;
   /** Empty for resources. */
   arguments: Record<string, unknown>;
 }
 
-/** The answer to a call of an MCP server. What is changed in `result` or `error` takes effect. */
+/** The answer to a call of an MCP server. What is changed in `result` or `error` takes effect; neither can become the other. */
 export interface McpResult extends Readonly<McpCall> {
-  /** The result, such as `{ content: [{ type: 'text', text: 'x' }] }`. Undefined if it is an error. */
+  /** The result: `content`, `isError`, and `structuredContent`, which has the same again. Undefined if it is an error. */
   result: Record<string, unknown> | undefined;
   /** The JSON-RPC error. */
   error: Record<string, unknown> | undefined;

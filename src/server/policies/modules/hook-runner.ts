@@ -1,154 +1,99 @@
 import { durationText } from '../../../core/duration.ts';
 import { AppError } from '../../../core/errors.ts';
-import { LIMITS } from '../../../core/limits.ts';
-import type { Log } from '../../../core/log.ts';
+import { runForeign } from '../../kernel/foreign-code.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
-import { jwtClaims } from '../../kernel/request/shared-slots.ts';
-import { Slot } from '../../kernel/slot.ts';
-import { keyMetadata } from '../api-key.ts';
-import { userName } from '../basic-auth/index.ts';
-import type { PolicyCaller, PolicyContext, PolicyDefinition } from './api.ts';
+import { answerIn } from './answer.ts';
+import type { PolicyContext, PolicyDefinition } from './api.ts';
+import { contextOf } from './hook-context.ts';
 import { problemIn } from './module-files.ts';
+import { type Outcome, POLICY_SCOPE, type PolicyUse } from './policy-use.ts';
 
-/** A policy as an entry of the configuration uses it. */
-export interface PolicyUse {
-  readonly definition: PolicyDefinition;
-  readonly options: unknown;
-  /** How long a function may take, in ms. */
-  readonly timeout: number;
-  readonly log: Log;
-  /** Counts a call of a function. */
-  count(name: string, outcome: 'pass' | 'answer' | 'deny' | 'fail'): void;
+export type HookName = Exclude<keyof PolicyDefinition, 'name' | 'options'>;
+
+/** One call of a function of a policy. */
+interface HookCall {
+  readonly name: HookName;
+  run(context: PolicyContext): unknown;
+  /** Checks what the function has left, as a part of the call: what it throws is a failure of the policy. */
+  check?(): void | Promise<void>;
 }
 
-type HookName = Exclude<keyof PolicyDefinition, 'name' | 'options'>;
-
-const SCOPE = 'agctl::policy';
-
-const states = new Slot<Map<PolicyUse, Map<string, unknown>>>();
-
 /**
- * Calls a function of a policy, within its time limit. Returns what it returns, without a promise if it has none.
+ * Calls a function of a policy, within its time limit. Resolves to the response that it returns, if any.
  *
  * @throws AppError `policy_denied`, `policy_failed`, or what reading the request has thrown
  */
-export function runHook(
+export async function runHook(
   use: PolicyUse,
   ctx: RequestContext,
-  name: HookName,
-  call: (context: PolicyContext) => unknown,
-): unknown {
-  const { definition, timeout } = use;
+  call: HookCall,
+): Promise<Response | undefined> {
+  const { definition, redactor } = use;
+  const { name } = call;
   const since = ctx.observer?.now ?? 0;
   const span = ctx.span?.call(`policy ${definition.name}`, { 'agctl.policy.function': name });
-  const ended = new AbortController();
-  const settle = (outcome: 'pass' | 'answer' | 'deny' | 'fail', reason: string): void => {
+  const settle = (outcome: Outcome, what: string): void => {
     use.count(name, outcome);
-    if (outcome === 'fail') span?.fail(reason);
+    if (outcome === 'fail') span?.fail(what);
     else span?.end();
-    ctx.observer?.policy({
-      kind: 'modules',
-      action: ACTIONS[outcome],
-      reason: `${definition.name}: ${reason}`,
-      since,
-    });
+    const reason = `${definition.name}: ${name} ${what}`;
+    ctx.observer?.policy({ kind: 'modules', action: ACTIONS[outcome], reason, since });
   };
-  const passed = (value: unknown): unknown => {
-    const isAnswer = value instanceof Response;
+  try {
+    const answer = answerIn(name, await inTime(use, ctx, call));
     settle(
-      isAnswer ? 'answer' : 'pass',
-      isAnswer ? `${name} answers with ${value.status}` : `${name} passes`,
+      answer === undefined ? 'pass' : 'answer',
+      answer === undefined ? 'passes' : `answers with ${answer.status}`,
     );
-    return value;
-  };
-  const failed = (error: unknown): never => {
-    ended.abort(error);
+    return answer;
+  } catch (error) {
+    ctx.reason = 'Policy';
     // Also what it found in the request, such as a body that is too large.
     if (error instanceof AppError && error.code !== 'policy_failed') {
-      settle('deny', `${name} denies: ${error.message}`);
+      settle('deny', `denies: ${error.message}`);
       throw error;
     }
-    const problem = error instanceof AppError ? (error.detail ?? error.message) : problemIn(error);
-    settle('fail', `${name} fails: ${problem}`);
-    if (!ctx.isAbandoned)
-      use.log.error(SCOPE, 'a policy has failed', { policy: definition.name, function: name, problem });
-    throw new AppError('policy_failed', { detail: `${definition.name}: ${problem}`, cause: error });
-  };
-  let result: unknown;
-  try {
-    result = call(contextOf(use, ctx, ended.signal));
-  } catch (error) {
-    return failed(error);
+    const problem = redactor().line(problemIn(error));
+    settle('fail', `fails: ${problem}`);
+    if (!ctx.isAbandoned) tellFailure(use, name, problem);
+    throw new AppError('policy_failed', { detail: `${definition.name}: ${problem}` });
   }
-  if (!isThenable(result)) return passed(result);
-  return inTime(Promise.resolve(result), timeout, ctx.signal).then(passed, failed);
 }
 
 const ACTIONS = { pass: 'apply', answer: 'respond', deny: 'deny', fail: 'deny' } as const;
 
-const isThenable = (value: unknown): value is PromiseLike<unknown> =>
-  typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
-
-/** The code itself cannot be stopped: it is asked to by its signal, and what it returns later is dropped. */
-async function inTime(result: Promise<unknown>, timeout: number, gone: AbortSignal): Promise<unknown> {
+/** The code itself cannot be stopped: it is asked to by its signal, and what it returns or throws later is dropped. */
+async function inTime(use: PolicyUse, ctx: RequestContext, call: HookCall): Promise<unknown> {
+  const { timeout } = use;
+  const ended = new AbortController();
+  const code = {
+    failed: (error: unknown) => tellFailure(use, call.name, use.redactor().line(problemIn(error))),
+  };
+  // Its listeners are called as its own code.
+  const end = (why: string): Error => {
+    const error = new Error(why);
+    runForeign(code, () => ended.abort(error));
+    return error;
+  };
   let timer: NodeJS.Timeout | undefined;
   let left: (() => void) | undefined;
   try {
-    return await Promise.race([
-      result,
-      new Promise((_resolve, reject) => {
-        timer = setTimeout(
-          () =>
-            reject(new AppError('policy_failed', { detail: `it took longer than ${durationText(timeout)}` })),
-          timeout,
-        );
-        left = () => reject(new AppError('policy_failed', { detail: 'the client disconnected' }));
-        gone.addEventListener('abort', left);
+    const result = await Promise.race([
+      runForeign(code, async () => call.run(contextOf(use, ctx, ended.signal))),
+      new Promise<never>((_resolve, reject) => {
+        timer = setTimeout(() => reject(end(`it took longer than ${durationText(timeout)}`)), timeout);
+        left = () => reject(end('the client disconnected'));
+        ctx.signal.addEventListener('abort', left, { once: true });
       }),
     ]);
+    await call.check?.();
+    return result;
   } finally {
     clearTimeout(timer);
-    if (left !== undefined) gone.removeEventListener('abort', left);
+    if (left !== undefined) ctx.signal.removeEventListener('abort', left);
   }
 }
 
-function contextOf(use: PolicyUse, ctx: RequestContext, ended: AbortSignal): PolicyContext {
-  return {
-    options: use.options,
-    route: ctx.route,
-    address: ctx.client.address,
-    get caller() {
-      return callerOf(ctx);
-    },
-    get state() {
-      const all = states.ensure(ctx, () => new Map());
-      const known = all.get(use) ?? new Map<string, unknown>();
-      all.set(use, known);
-      return known;
-    },
-    get signal() {
-      return AbortSignal.any([ctx.signal, ended]);
-    },
-    deny(message, status = 403) {
-      if (!Number.isInteger(status) || status < 400 || status > 599)
-        throw new RangeError(`\`deny\`: expected a status from 400 to 599, found ${String(status)}`);
-      throw new AppError('policy_denied', {
-        message: String(message).slice(0, LIMITS.denialLength),
-        status,
-        detail: `denied by the policy ${use.definition.name}`,
-      });
-    },
-    log(level, message, fields = {}) {
-      if (!['error', 'warn', 'info', 'debug'].includes(level))
-        throw new TypeError(`\`log\`: unknown level ${String(level)}`);
-      use.log[level](SCOPE, String(message), { policy: use.definition.name, ...fields });
-    },
-  };
-}
-
-function callerOf(ctx: RequestContext): PolicyCaller {
-  const claims = jwtClaims.get(ctx);
-  const key = keyMetadata.get(ctx);
-  const user = userName.get(ctx);
-  return { ...(claims && { claims }), ...(key && { key }), ...(user !== undefined && { user }) };
+function tellFailure({ definition, log }: PolicyUse, name: HookName, problem: string): void {
+  log.error(POLICY_SCOPE, 'a policy has failed', { policy: definition.name, function: name, problem });
 }

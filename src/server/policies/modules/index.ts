@@ -13,9 +13,10 @@ import type { Reply, RequestContext } from '../../kernel/request/request-context
 import { replyFrom } from './answer.ts';
 import type { PolicyDefinition } from './api.ts';
 import { checkOptions, policyIn } from './definition.ts';
-import { type PolicyUse, runHook } from './hook-runner.ts';
+import { runHook } from './hook-runner.ts';
 import { RequestView, ResponseView } from './message-views.ts';
-import { loadModule, problemIn } from './module-files.ts';
+import { loadModule, problemIn, withinLoading } from './module-files.ts';
+import { POLICY_SCOPE, type PolicyUse } from './policy-use.ts';
 
 const entry = z
   .strictObject({
@@ -32,7 +33,9 @@ const entry = z
       .optional()
       .describe("Options of the policy, which the policy's own schema checks."),
     timeout: durationSchema
-      .refine((value) => value > 0, { error: 'expected a duration above zero, such as `500ms`' })
+      .refine((value) => value > 0 && value <= LIMITS.moduleCallMost, {
+        error: `expected a duration above zero and of at most ${durationText(LIMITS.moduleCallMost)}, such as \`500ms\``,
+      })
       .default(LIMITS.moduleCall)
       .describe(
         `How long one function of the policy may take; then the request is answered with 500. ${durationText(LIMITS.moduleCall)} by default. Code that never waits is not interrupted.`,
@@ -103,9 +106,11 @@ async function load(
 ): Promise<PolicyUse | undefined> {
   const definition = name === undefined ? await fromFile(file, context) : fromProgram(name, context);
   if (definition === undefined) return undefined;
-  const checked = await checkOptions(definition, options).catch((error: unknown) => ({
-    problems: [{ path: [], message: `the schema of the policy has failed: ${problemIn(error)}` }],
-  }));
+  const checked = await withinLoading(checkOptions(definition, options), 'the schema has not answered').catch(
+    (error: unknown) => ({
+      problems: [{ path: [], message: `the schema of the policy has failed: ${problemIn(error)}` }],
+    }),
+  );
   if ('problems' in checked) {
     for (const { path, message } of checked.problems)
       context.at('options', ...path).report({
@@ -121,6 +126,7 @@ async function load(
     options: checked.value,
     timeout,
     log: context.log,
+    redactor: context.redactor,
     count: (hook, outcome) => count([definition.name, hook, outcome]),
   };
 }
@@ -130,7 +136,12 @@ async function fromFile(
   context: CompileContext,
 ): Promise<PolicyDefinition | undefined> {
   if (file === undefined) return undefined;
-  const { files, value } = loadModule(file);
+  const { files, value } = loadModule(file, (error) =>
+    context.log.error(POLICY_SCOPE, 'a policy has failed', {
+      file,
+      problem: context.redactor().line(problemIn(error)),
+    }),
+  );
   try {
     const loaded = await value;
     // Written meanwhile: its next change would find what is not in use.
@@ -184,8 +195,11 @@ function running(uses: readonly PolicyUse[], context: CompileContext): Pick<Comp
           responseWaits.ensure(ctx, () => []).unshift((reply) => respond(use, ctx, reply, maxBufferSize));
         if (definition.request === undefined) continue;
         const view = new RequestView(ctx, maxBufferSize, requestValidation.pathNormalization);
-        const result = await runHook(use, ctx, 'request', (own) => definition.request?.(view, own));
-        if (result instanceof Response) return replyFrom(result);
+        const answer = await runHook(use, ctx, {
+          name: 'request',
+          run: (own) => definition.request?.(view, own),
+        });
+        if (answer !== undefined) return replyFrom(answer);
       }
       return undefined;
     },
@@ -194,7 +208,7 @@ function running(uses: readonly PolicyUse[], context: CompileContext): Pick<Comp
 
 async function respond(use: PolicyUse, ctx: RequestContext, reply: Reply, limit: number): Promise<void> {
   const view = new ResponseView(ctx, reply, limit);
-  await runHook(use, ctx, 'response', (own) => use.definition.response?.(view, own));
+  await runHook(use, ctx, { name: 'response', run: (own) => use.definition.response?.(view, own) });
 }
 
 /** What backends call. */
@@ -205,16 +219,23 @@ function hooksOf(use: PolicyUse, ctx: RequestContext, place: PolicyHooks['place'
     name,
     place,
     ...(llmCall && {
-      llmCall: async (call) =>
-        void (await runHook(use, ctx, 'llmCall', (own) => definition.llmCall?.(call, own))),
+      llmCall: async (call, check) => {
+        await runHook(use, ctx, { name: 'llmCall', run: (own) => definition.llmCall?.(call, own), check });
+      },
     }),
     ...(mcpCall && {
-      mcpCall: async (call) =>
-        void (await runHook(use, ctx, 'mcpCall', (own) => definition.mcpCall?.(call, own))),
+      mcpCall: async (call, check) => {
+        await runHook(use, ctx, { name: 'mcpCall', run: (own) => definition.mcpCall?.(call, own), check });
+      },
     }),
     ...(mcpResult && {
-      mcpResult: async (answer) =>
-        void (await runHook(use, ctx, 'mcpResult', (own) => definition.mcpResult?.(answer, own))),
+      mcpResult: async (answer, check) => {
+        await runHook(use, ctx, {
+          name: 'mcpResult',
+          run: (own) => definition.mcpResult?.(answer, own),
+          check,
+        });
+      },
     }),
   };
 }

@@ -43,7 +43,8 @@ class Headers implements PolicyHeaders {
   }
 
   *[Symbol.iterator](): Iterator<[string, string]> {
-    const { raw } = this.#list;
+    // A copy: what is deleted meanwhile would make it skip the next one.
+    const raw = [...this.#list.raw];
     for (let at = 0; at < raw.length; at += 2) yield [raw[at] ?? '', raw[at + 1] ?? ''];
   }
 }
@@ -93,8 +94,9 @@ export class RequestView implements PolicyRequest {
     this.#setPart('host', host);
   }
 
-  bytes(): Promise<Uint8Array> {
-    return this.#ctx.body.read(this.#limit);
+  async bytes(): Promise<Uint8Array> {
+    // A copy: it is changed by `setBody` only.
+    return Buffer.from(await this.#ctx.body.read(this.#limit));
   }
 
   async text(): Promise<string> {
@@ -171,11 +173,15 @@ export class ResponseView implements PolicyResponse {
   }
 }
 
-/** A body of somebody's code: text, bytes, or a value that becomes JSON. @throws TypeError for a value that JSON cannot have */
+/** A body of somebody's code: text, bytes, or a value that becomes JSON. @throws TypeError for anything else */
 function bytesOf(body: unknown): Buffer {
-  if (body instanceof Uint8Array) return Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-  const text: unknown = typeof body === 'string' ? body : JSON.stringify(body);
+  if (body instanceof Uint8Array) return Buffer.from(body);
+  if (body instanceof ArrayBuffer) return Buffer.from(body.slice());
+  if (typeof body === 'string') return Buffer.from(body);
+  const prototype: unknown = typeof body === 'object' && body !== null ? Object.getPrototypeOf(body) : null;
+  const isPlain = prototype === null || prototype === Object.prototype || Array.isArray(body);
+  const text: unknown = isPlain ? JSON.stringify(body) : undefined;
   if (typeof text !== 'string')
-    throw new TypeError('expected a body: text, bytes, or a value that becomes JSON');
+    throw new TypeError('expected a body: text, bytes, or a plain object, list or value that becomes JSON');
   return Buffer.from(text);
 }

@@ -1,4 +1,5 @@
-import { registerHooks } from 'node:module';
+import { realpathSync } from 'node:fs';
+import { createRequire, registerHooks } from 'node:module';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { durationText } from '../../../core/duration.ts';
@@ -6,6 +7,7 @@ import { decodedUri } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { PACKAGE_NAME } from '../../../core/version.ts';
 import { fileVersion } from '../../kernel/files/file-version.ts';
+import { runForeign } from '../../kernel/foreign-code.ts';
 
 /** A file with a policy, as it was loaded. */
 export interface LoadedModule {
@@ -24,8 +26,11 @@ const latest = new Map<string, LoadedModule>();
 /** The files of each version, while its imports are resolved. */
 const filesOf = new Map<string, Map<string, string>>();
 
-/** Loads a file (absolute path), or returns it as it was loaded if none of its files have changed since. */
-export function loadModule(file: string): LoadedModule {
+/**
+ * Loads a file (absolute path), or returns it as it was loaded if none of its files have changed since. What its code leaves unhandled is
+ * told to `failed`.
+ */
+export function loadModule(file: string, failed: (error: unknown) => void): LoadedModule {
   const known = latest.get(file);
   if (known !== undefined && [...known.files].every(([path, version]) => fileVersion(path) === version))
     return known;
@@ -34,9 +39,14 @@ export function loadModule(file: string): LoadedModule {
   const version = String(versions);
   const files = new Map([[file, fileVersion(file)]]);
   filesOf.set(version, files);
-  const url = pathToFileURL(file);
-  url.searchParams.set(VERSION, version);
-  const value = importInTime(url.href).finally(() => filesOf.delete(version));
+  for (const path of known?.files.keys() ?? []) forget(path);
+  const value = withinLoading(
+    runForeign({ failed }, () => importOf(file, version)),
+    'it was not loaded',
+  ).finally(() => {
+    required(realPathOf(file), files);
+    filesOf.delete(version);
+  });
   const loaded = { files, value };
   latest.set(file, loaded);
   // A file that it lacks is not among those that are compared.
@@ -45,19 +55,55 @@ export function loadModule(file: string): LoadedModule {
 }
 let versions = 0;
 
-async function importInTime(url: string): Promise<unknown> {
+async function importOf(file: string, version: string): Promise<unknown> {
+  const url = pathToFileURL(realPathOf(file));
+  url.searchParams.set(VERSION, version);
+  const loaded: { readonly default?: unknown } = await import(url.href);
+  return loaded.default;
+}
+
+/** Where a file is. Node.js looks this up once for each path, and a link may lead elsewhere since. */
+function realPathOf(file: string): string {
+  try {
+    return realpathSync(file);
+  } catch {
+    // Importing it says what is wrong.
+    return file;
+  }
+}
+
+/** Limits the time of code that is loaded. @throws Error after `LIMITS.moduleLoading` */
+export async function withinLoading<T>(work: Promise<T>, what: string): Promise<T> {
   const ended = new AbortController();
   try {
-    const { default: value }: { readonly default?: unknown } = await Promise.race([
-      import(url),
+    return await Promise.race([
+      work,
       setTimeout(LIMITS.moduleLoading, undefined, { signal: ended.signal }).then(() => {
-        throw new Error(`it was not loaded within ${durationText(LIMITS.moduleLoading)}`);
+        throw new Error(`${what} within ${durationText(LIMITS.moduleLoading)}`);
       }),
     ]);
-    return value;
   } finally {
     ended.abort();
   }
+}
+
+/** Files of CommonJS, which Node.js keeps by their path. */
+const { cache } = createRequire(import.meta.url);
+
+function forget(file: string): void {
+  delete cache[realPathOf(file)];
+}
+
+/** Adds the files that a file of CommonJS has required, outside of packages. */
+function required(file: string, files: Map<string, string>): void {
+  const seen = new Set<string>();
+  const add = (path: string): void => {
+    if (seen.has(path) || path.includes('/node_modules/')) return;
+    seen.add(path);
+    if (path !== file) files.set(path, files.get(path) ?? fileVersion(path));
+    for (const child of cache[path]?.children ?? []) add(child.filename);
+  };
+  for (const path of [file, ...files.keys()]) add(path);
 }
 
 /** `definePolicy` only has types to say, so files can be loaded where the package is not among those of their folder. */
@@ -69,15 +115,22 @@ function watchImports(): void {
   isWatching = true;
   registerHooks({
     resolve(specifier, context, next) {
+      const own = versionIn(specifier);
+      // Whatever a package.json near it says: types are only removed from modules that use `import`.
+      if (own) return { ...next(specifier, context), ...formatOf(specifier) };
       const version = context.parentURL && versionIn(context.parentURL);
       if (!version) return next(specifier, context);
-      const found = resolved(() => next(specifier, context), specifier);
+      const files = filesOf.get(version);
+      const path = relativePath(specifier, context.parentURL);
+      const asked = path === undefined ? specifier : pathToFileURL(realPathOf(path)).href;
+      const found = resolved(() => next(asked, context), specifier);
       if (!found.url.startsWith('file:') || found.url.includes('/node_modules/')) return found;
       const url = new URL(found.url);
-      const file = fileURLToPath(url);
-      filesOf.get(version)?.set(file, fileVersion(file));
+      // The link and where it leads: either may change.
+      for (const file of [path, fileURLToPath(url)])
+        if (file !== undefined) files?.set(file, fileVersion(file));
       url.searchParams.set(VERSION, version);
-      return { ...found, url: url.href };
+      return { ...found, ...formatOf(url.pathname), url: url.href };
     },
   });
 }
@@ -99,13 +152,28 @@ function versionIn(url: string): string | null {
   return url.startsWith('file:') ? new URL(url).searchParams.get(VERSION) : null;
 }
 
+const formatOf = (path: string): { format?: string } =>
+  /\.ts(?:\?|$)/.test(path) ? { format: 'module-typescript' } : {};
+
+/** The path of a file that is imported by a relative one. */
+function relativePath(specifier: string, parent: string | undefined): string | undefined {
+  return parent !== undefined && /^\.\.?\//.test(specifier)
+    ? fileURLToPath(new URL(specifier, parent))
+    : undefined;
+}
+
 /** What is wrong with a module, with the file and line: `rules.ts:12:5`, as far as they are known. */
 export function problemIn(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const { message, name, stack = '' } = error;
-  const text = message === '' ? name : message;
-  const place = placeIn(stack);
-  return place === undefined ? text : `${text} (${place})`;
+  try {
+    if (!(error instanceof Error)) return String(error).slice(0, LIMITS.denialLength);
+    const { message, name, stack } = error;
+    const text = String(message === '' ? name : message).slice(0, LIMITS.denialLength);
+    const place = placeIn(String(stack));
+    return place === undefined ? text : `${text} (${place})`;
+  } catch {
+    // Anything can be thrown, such as a proxy.
+    return 'it has thrown something that cannot be shown';
+  }
 }
 
 /** Where the code of the gateway itself is. */
@@ -116,9 +184,9 @@ const PLACE = /(?:\(|at )(?:file:\/\/)?(\/[^\s?():]+)(?:\?[^\s:)]*)?:(\d+(?::\d+
 
 /** The first place of a stack outside of the gateway, or the file and line that a syntax error begins with. */
 function placeIn(stack: string): string | undefined {
-  const [, ofSyntaxError] = /^(\/[^\n]+?:\d+)\n/.exec(stack) ?? [];
-  if (ofSyntaxError !== undefined) return ofSyntaxError;
-  for (const [, file = '', line] of stack.matchAll(PLACE))
-    if (!file.startsWith(OWN_FOLDER)) return `${decodedUri(file)}:${line}`;
+  const [, ofSyntaxError, line = ''] = /^(?:file:\/\/)?(\/[^\n?]+?)(?:\?[^\n:]*)?(:\d+)\n/.exec(stack) ?? [];
+  if (ofSyntaxError !== undefined) return decodedUri(ofSyntaxError) + line;
+  for (const [, file = '', at] of stack.matchAll(PLACE))
+    if (!file.startsWith(OWN_FOLDER)) return `${decodedUri(file)}:${at}`;
   return undefined;
 }

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { blocksIn } from '../../../kit/documentation.ts';
@@ -116,6 +116,11 @@ describe('policies in files', () => {
     folder.write('lacks.ts', "import './gone.ts';");
     folder.write('enum.ts', 'enum Team { Reds }');
     folder.write('throws.ts', '// a comment\nthrow new Error("not today");');
+    folder.write('syntax.ts', 'const a = 1;\nexport default { name: ');
+    folder.write(
+      'lacking.ts',
+      "import { nothing } from './rules.ts'; export default { name: 'x', request: nothing };",
+    );
     folder.write('plain.ts', 'export default { name: "plain", request() {} };');
     folder.write('gateway.yaml', configOf([given]));
     const { code, stderr } = await agctl(['serve', '-f', join(folder.path, 'gateway.yaml')]);
@@ -128,7 +133,7 @@ describe('policies in files', () => {
     await using folder = await policyFolder();
     folder.write(
       'writes.ts',
-      `import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'; writeFileSync(${JSON.stringify(join(folder.path, 'ran'))}, '');`,
+      `import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'; writeFileSync(${JSON.stringify(join(folder.path, 'ran'))}, '');`,
     );
     folder.write('gateway.yaml', configOf([{ module: './writes.ts' }, { module: './none.ts' }]));
     const { code, stderr } = await agctl(['config', 'validate', join(folder.path, 'gateway.yaml')]);
@@ -148,23 +153,23 @@ describe('policies in files', () => {
       new URL('../../../../node_modules/zod', import.meta.url),
       join(folder.path, 'node_modules/zod'),
     );
-    writeFileSync(join(folder.path, 'gateway.yaml'), config.replace('port: 3000', 'port: 0'));
-    writeFileSync(join(folder.path, 'policies/team.ts'), withOptions);
+    const write = (name: string, text: string): void => writeFileSync(join(folder.path, name), text);
+    const free = config.replace('port: 3000', 'port: 0');
+    write('gateway.yaml', free);
+    write('policies/team.ts', team);
     await using gateway = await service(['serve', '-f', join(folder.path, 'gateway.yaml')]);
-    const ask = async (of: string): Promise<unknown[]> => {
-      const response = await fetch(new URL('/v1/models', gateway.url), { headers: { 'x-team': of } });
+    const ask = async (headers: Record<string, string>): Promise<unknown[]> => {
+      const response = await fetch(new URL('/v1/models', gateway.url), { headers });
       return [response.status, await response.text()];
     };
-    expect(await ask('reds')).toEqual([200, expect.any(String)]);
-    expect(await ask('greens')).toEqual([401, expect.stringContaining('unknown team greens')]);
-    // The first file has no options.
-    writeFileSync(join(folder.path, 'policies/team.ts'), team);
-    await until(() => gateway.stderr.includes('takes no options'));
-    writeFileSync(
-      join(folder.path, 'gateway.yaml'),
-      config.replace('port: 3000', 'port: 0').replace(/options: .*/, ''),
-    );
-    await until(async () => (await ask('greens'))[0] === 200);
+    expect(await ask({ 'x-team': 'greens' })).toEqual([200, expect.any(String)]);
+    expect(await ask({})).toEqual([401, expect.stringContaining('say which team you are of')]);
+    write('policies/team.ts', withOptions);
+    await until(() => gateway.stderr.includes('expected array, received undefined'));
+    const options = 'options: { teams: [reds, blues] }';
+    write('gateway.yaml', free.replace('timeout: 500ms', options));
+    await until(async () => (await ask({ 'x-team': 'greens' }))[0] === 401);
+    expect(await ask({ 'x-team': 'reds' })).toEqual([200, expect.any(String)]);
   });
 
   test('check loads policies with --start, and says what is wrong with them', async () => {
@@ -191,5 +196,104 @@ describe('policies in files', () => {
         ],
       ],
     ]);
+  });
+
+  test('a mistake that nobody waits for is logged, and stops nothing', async () => {
+    await using folder = await policyFolder();
+    folder.write(
+      'late.ts',
+      `Promise.reject(new Error('while it is loaded'));
+      export default {
+        name: 'late',
+        request({ path }, { deny, signal }) {
+          if (path === '/promise') (async () => { await 1; deny('too late'); })();
+          if (path === '/timer') setTimeout(() => { throw new Error('in a timer'); });
+          if (path === '/fetch') fetch('http://127.0.0.1:1/');
+          if (path !== '/listener') return;
+          signal.addEventListener('abort', () => { throw new Error('in a listener'); });
+          return new Promise(() => {});
+        },
+      };`,
+    );
+    folder.write('gateway.yaml', configOf([{ module: './late.ts', timeout: '50ms' }]));
+    await using gateway = await service(['serve', '-f', join(folder.path, 'gateway.yaml')]);
+    const status = async (path: string): Promise<number> => (await fetch(new URL(path, gateway.url))).status;
+    for (const path of ['/promise', '/timer', '/fetch']) expect(await status(path)).toBe(200);
+    expect(await status('/listener')).toBe(500);
+    for (const problem of [
+      'while it is loaded',
+      'too late',
+      'in a timer',
+      'fetch failed',
+      'in a listener',
+      'longer than 50ms',
+    ])
+      await until(() => gateway.stderr.includes(problem));
+    expect(await status('/')).toBe(200);
+    expect(gateway.stderr).not.toContain('internal error');
+  });
+
+  test.each(['the file', 'a folder on the way', 'a file that it imports'])(
+    'a link that leads elsewhere takes effect: %s',
+    async (what) => {
+      await using folder = await policyFolder();
+      for (const version of ['v1', 'v2']) {
+        mkdirSync(join(folder.path, version));
+        folder.write(`${version}/rules.ts`, `export const denied: string = '/${version}';`);
+        folder.write(`${version}/team.ts`, TEAM);
+      }
+      const link = (to: string, name: string): void => {
+        symlinkSync(to, join(folder.path, `${name}.new`));
+        renameSync(join(folder.path, `${name}.new`), join(folder.path, name));
+      };
+      rmSync(join(folder.path, 'rules.ts'));
+      const [name, target] =
+        what === 'the file'
+          ? ['linked.ts', '/team.ts']
+          : what === 'a folder on the way'
+            ? ['now', '']
+            : ['rules.ts', '/rules.ts'];
+      const module =
+        what === 'the file' ? './linked.ts' : what === 'a folder on the way' ? './now/team.ts' : './team.ts';
+      link(`v1${target}`, name);
+      folder.write('gateway.yaml', configOf([{ ...entry, module }]));
+      await using gateway = await service(['serve', '-f', join(folder.path, 'gateway.yaml')]);
+      const status = async (path: string): Promise<number> =>
+        (await fetch(new URL(path, gateway.url))).status;
+      expect([await status('/v1'), await status('/v2')]).toEqual([403, 200]);
+      link(`v2${target}`, name);
+      await until(async () => (await status('/v2')) === 403);
+      expect(await status('/v1')).toBe(200);
+    },
+  );
+
+  test('files of CommonJS are loaded again too, with what they require', async () => {
+    await using folder = await policyFolder();
+    const rules = (denied: string): void => folder.write('rules.cjs', `exports.denied = '${denied}';`);
+    folder.write(
+      'old.cjs',
+      `const { denied } = require('./rules.cjs');
+      module.exports = { name: 'old', request({ path }, { deny }) { if (path === denied) deny('no'); } };`,
+    );
+    folder.write(
+      'new.ts',
+      "import rules from './rules.cjs'; export default { name: 'new', response(r) { r.headers.set('x-denied', rules.denied); } };",
+    );
+    rules('/a');
+    folder.write('gateway.yaml', configOf([{ module: './old.cjs' }, { module: './new.ts' }]));
+    await using gateway = await service(['serve', '-f', join(folder.path, 'gateway.yaml')]);
+    const status = async (path: string): Promise<number> => (await fetch(new URL(path, gateway.url))).status;
+    expect([await status('/a'), await status('/b')]).toEqual([403, 200]);
+    rules('/b');
+    await until(async () => (await status('/b')) === 403);
+    expect(await status('/a')).toBe(200);
+  });
+
+  test('a policy in TypeScript is loaded from a folder whose package.json says that its files are CommonJS', async () => {
+    await using folder = await policyFolder();
+    folder.write('package.json', '{ "type": "commonjs" }');
+    folder.write('gateway.yaml', configOf([entry]));
+    await using gateway = await service(['serve', '-f', join(folder.path, 'gateway.yaml')]);
+    expect((await fetch(new URL('/a', gateway.url))).status).toBe(403);
   });
 });

@@ -1,3 +1,6 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gzipSync } from 'node:zlib';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { describe, expect, test } from 'vitest';
@@ -47,6 +50,14 @@ const one = (policy: Omit<PolicyDefinition, 'name'>, entry?: Entry): Promise<Tes
 
 const post = (gateway: TestGateway, body: string, path = '/a?b=c'): Promise<Response> =>
   fetch(new URL(path, gateway.url), { method: 'POST', body });
+
+async function localServer(answer: (request: IncomingMessage, response: ServerResponse) => void) {
+  const server = createServer(answer);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const close = (): Promise<void> => new Promise((resolve) => server.close(() => resolve()));
+  return { url: `http://127.0.0.1:${port}`, [Symbol.asyncDispose]: close };
+}
 
 describe('request', () => {
   test('a policy changes method, path, host, headers and body of a request', async () => {
@@ -161,6 +172,51 @@ describe('request', () => {
       /expected a status from 400 to 599/,
     ],
     ['sets a body that JSON cannot have', (request) => request.setBody(1n), /BigInt/],
+    [
+      'sets a body of another kind',
+      (request) => request.setBody(new URLSearchParams('a=b')),
+      /expected a body/,
+    ],
+    [
+      'returns what is no response',
+      () => ({ status: 403 }) as Response,
+      /it returned Object: expected nothing or a Response/,
+    ],
+    ['returns a word', () => 'no' as unknown as Response, /it returned string/],
+    ['returns a failed response', () => Response.error(), /Response with the status 0/],
+    [
+      'returns a response that was read',
+      async () => {
+        const read = new Response('x');
+        await read.text();
+        return read;
+      },
+      /body was read before/,
+    ],
+    [
+      'throws an object without a prototype',
+      () => {
+        throw Object.create(null);
+      },
+      /cannot be shown/,
+    ],
+    [
+      'throws a long text',
+      () => {
+        throw new Error('x'.repeat(1e6));
+      },
+      /^x{1024}/,
+    ],
+    [
+      'returns what throws when it is awaited',
+      () =>
+        Object.defineProperty({}, 'then', {
+          get() {
+            throw new Error('gone');
+          },
+        }) as Response,
+      /^gone/,
+    ],
   ])(
     'a policy that %s answers with 500 and without its error, which is logged',
     async (_what, request, problem) => {
@@ -174,6 +230,84 @@ describe('request', () => {
       });
     },
   );
+
+  test.each([
+    [
+      'the package undici',
+      async () => new (await import('undici')).Response('no', { status: 403 }) as unknown as Response,
+    ],
+    ['another policy', () => new Response('no', { status: 403 })],
+  ])('a response of %s answers', async (_of, request) => {
+    await using gateway = await one({ request });
+    const response = await post(gateway, '');
+    expect([response.status, await response.text()]).toEqual([403, 'no']);
+  });
+
+  test('a response that was fetched is passed on as it is decoded', async () => {
+    await using server = await localServer((_request, response) => {
+      response.setHeader('content-encoding', 'gzip');
+      response.end(gzipSync('plain text'));
+    });
+    await using gateway = await one({ request: () => fetch(server.url) });
+    expect(await (await post(gateway, '')).text()).toBe('plain text');
+  });
+
+  test('headers are those of the beginning of a loop that deletes some', async () => {
+    const seen: string[][] = [];
+    await using gateway = await one({
+      request({ headers }) {
+        for (const [name] of headers) if (name.startsWith('x-internal-')) headers.delete(name);
+        seen.push([...headers].map(([name]) => name).filter((name) => name.startsWith('x-')));
+      },
+    });
+    await fetch(gateway.url, {
+      headers: { 'x-internal-a': '1', 'x-internal-b': '2', 'x-internal-c': '3', 'x-d': '4' },
+    });
+    expect(seen).toEqual([['x-d']]);
+  });
+
+  test('what a policy says and throws has no secrets', async () => {
+    const secret = 'the-secret-of-the-upstream';
+    await using gateway = await testGateway(
+      {
+        gateways: {
+          default: {
+            port: 1,
+            routes: [
+              {
+                policies: { modules: [{ policy: 'team', options: { apiKey: '$SECRET' } }] },
+                backends: [{ host: '127.0.0.1:1' }],
+              },
+            ],
+          },
+        },
+      },
+      {
+        env: { SECRET: secret },
+        policies: [
+          {
+            name: 'team',
+            options: z.object({ apiKey: z.string() }),
+            request({ path }, { options, log, deny }) {
+              const { apiKey } = options as { apiKey: string };
+              log('info', `with ${apiKey}`, {
+                apiKey,
+                authorization: 'Bearer abcdefghijklmnop',
+                nested: { note: apiKey },
+              });
+              if (path === '/deny') deny(`wrong key ${apiKey}`);
+              throw new Error(`broken by ${apiKey}`);
+            },
+          },
+        ],
+      },
+    );
+    const texts = [await (await gateway.fetch('/deny')).text(), await (await gateway.fetch('/throw')).text()];
+    await gateway.idle();
+    const all = JSON.stringify([texts, gateway.messages, gateway.requests]);
+    expect(all).toMatch(/with \S*redacted/);
+    expect(all).not.toMatch(/the-secret-of-the-upstream|abcdefghijklmnop/);
+  });
 
   test('a policy that takes longer than its time limit is told so, and the request answered with 500', async () => {
     const told = Promise.withResolvers<unknown>();
@@ -337,6 +471,16 @@ describe('context', () => {
     expect(error.problems.map((problem) => [problem.path.slice(7).join('.'), problem.message])).toEqual([
       [path, expect.stringMatching(message)],
     ]);
+  });
+
+  test('two policies of one name are an error of the program', async () => {
+    const request = () => undefined;
+    await expect(
+      echoing([
+        { name: 'a', request },
+        { name: 'a', request },
+      ]),
+    ).rejects.toThrow('two are called "a"');
   });
 
   test('a configuration is refused that names a policy which the program does not give', async () => {
