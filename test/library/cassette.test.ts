@@ -237,7 +237,9 @@ describe('what is in a recording', () => {
     // A service that tells everything that it was sent.
     await using upstream = await httpUpstream((request, response, { body }) => {
       const { 'x-anything': _, ...headers } = request.headers;
-      const told = { headers, url: request.url, body, password: secrets.inBody };
+      const [scheme, credentials = ''] = (headers.authorization ?? '').split(' ');
+      const login = scheme === 'Basic' ? Buffer.from(credentials, 'base64').toString() : '';
+      const told = { headers, url: request.url, body, password: secrets.inBody, login };
       response.setHeader('set-cookie', `session=${secrets.setCookie}`);
       response.setHeader('x-account', secrets.providerHeader);
       if (request.url?.startsWith('/stream') === true) {
@@ -258,6 +260,7 @@ describe('what is in a recording', () => {
         default: {
           port: 3000,
           routes: [
+            { matches: [{ path: { pathPrefix: '/own' } }], backends: [{ host: upstream.address }] },
             {
               backends: [{ host: upstream.address, policies: { backendAuth: { key: secrets.configured } } }],
               policies: {
@@ -284,7 +287,8 @@ describe('what is in a recording', () => {
       for (const path of ['/json', '/plain', '/stream'])
         await textOf(post(`${gateway.url}${path}?key=${secrets.query}&a=1`, body, all));
       const said = { text: 'A Bearer of news' };
-      await textOf(post(`${gateway.url}/json`, said, { authorization: `Basic ${basic}` }));
+      const login = post(`${gateway.url}/own`, said, { authorization: `Basic ${basic}` });
+      expect(await textOf(login)).toContain(secrets.basic);
     }
     const text = readFileSync(file, 'utf8');
     expect(text.trim().split('\n')).toHaveLength(5);
