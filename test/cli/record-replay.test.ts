@@ -1,6 +1,7 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { replayCassette } from '../../src/library/testing/index.ts';
 import { cli } from '../kit/cli.ts';
 import { chaos, mcpConfig } from '../kit/config.ts';
 import { temporaryFolder } from '../kit/folder.ts';
@@ -47,6 +48,23 @@ test('record serves a configuration until a signal, and replay answers at the sa
   await until(() => replay.stderr.includes('GET /other is not in the cassette'));
   replay.kill('SIGTERM');
   expect(await replay.finished).toMatchObject({ code: 0, stdout: '' });
+});
+
+test('what was recorded before the process is killed can be replayed', async () => {
+  await using folder = await temporaryFolder();
+  const file = join(folder.path, 'cassette.jsonl');
+  const config = join(folder.path, 'gateway.yaml');
+  writeFileSync(config, mcpConfig([chaos('a')]));
+  let recorded: unknown;
+  {
+    await using recording = await service(['record', '-f', config, '-o', file]);
+    recorded = await callAt(recording.url);
+    await until(() => readFileSync(file, 'utf8').includes('"tools/call"'));
+    recording.kill('SIGKILL');
+    await recording.finished;
+  }
+  await using replay = await replayCassette(file);
+  expect(await callAt(replay.url)).toEqual(recorded);
 });
 
 test('record keeps an existing file, also with --force until the gateway has started', async () => {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { GatewayConfig } from '../../src/library/index.ts';
 import {
+  replayCassette,
   type StubMcpServer,
   type StubModel,
   stubMcpServer,
@@ -87,6 +88,13 @@ describe('agctl verify', () => {
     model.answer('Other words.', 'And more of them.');
     const { code, reported } = await verified(configOf(model, files));
     expect([code, reported]).toEqual([0, []]);
+  });
+
+  test('a replay is as recorded, also with --strict', async () => {
+    await using replay = await replayCassette(cassette);
+    const { code, stderr } = await cli(['verify', cassette, '--against', replay.url, '--strict']);
+    expect(stderr).toMatch(/cassette\.jsonl: (\d+) of \1 requests as recorded, 0 errors, 0 warnings in/);
+    expect(code).toBe(0);
   });
 
   test('--strict compares the words of models', async () => {
@@ -332,4 +340,10 @@ test('verify answers requests of servers as recorded, waits for streams and canc
   expect(stderr).toBe('');
   expect(JSON.parse(stdout).diagnostics).toEqual([]);
   expect(code).toBe(0);
+
+  // A replay is as recorded, too.
+  await using replay = await replayCassette(cassette);
+  const again = await cli(['verify', cassette, '--against', replay.url, '--strict', '-o', 'json']);
+  expect(JSON.parse(again.stdout).diagnostics).toEqual([]);
+  expect(replay.unmatched).toEqual([expect.stringMatching(/^HEAD \/ is not in the cassette/)]);
 });
