@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -10,10 +11,12 @@ import {
   stubModel,
   testGateway,
 } from '../../src/library/testing/index.ts';
+import { writeCassette } from '../kit/cassette.ts';
 import { cli, type Ran } from '../kit/cli.ts';
 import { ERA_CLIENTS } from '../kit/era-clients.ts';
 import { everythingHttp } from '../kit/everything-target.ts';
 import { temporaryFolder } from '../kit/folder.ts';
+import { INITIALIZE, type Json, toolCall } from '../kit/mcp.ts';
 import { until } from '../kit/until.ts';
 import { httpUpstream } from '../kit/upstream.ts';
 
@@ -308,6 +311,70 @@ test('verify says where a request has no secret any more, and sends no redacted 
     ['error', 'GET /list: the result is not as recorded'],
   ]);
   expect(upstream.received.at(-1)?.target).toBe('/list?a=1');
+});
+
+test('later requests repeat what a service mints this time, not what it had minted', async () => {
+  await using folder = await temporaryFolder();
+  const cassette = join(folder.path, 'cassette.jsonl');
+  const known = new Set<string>();
+  await using upstream = await httpUpstream((request, response, { body }) => {
+    response.setHeader('content-type', 'application/json');
+    if (request.method === 'GET') {
+      const isKnown = known.has(request.url?.split('/')[2] ?? '');
+      response.statusCode = isKnown ? 200 : 404;
+      return response.end(JSON.stringify({ isKnown }));
+    }
+    const { previous_response_id: previous } = JSON.parse(body);
+    const id = `item-${randomUUID()}`;
+    known.add(id);
+    return response.end(JSON.stringify({ id, follows: previous === undefined || known.has(previous) }));
+  });
+  const routes = [{ backends: [{ host: upstream.address }] }];
+  const config: GatewayConfig = { gateways: { default: { port: 3000, routes } } };
+  {
+    await using gateway = await testGateway(config, { record: cassette });
+    const { id }: Json = await (await post(`${gateway.url}/items`, {})).json();
+    await (await post(`${gateway.url}/items`, { previous_response_id: id })).text();
+    await (await fetch(`${gateway.url}/items/${id}?view=all`)).text();
+  }
+  const recorded = [...known];
+  known.clear();
+  const file = join(folder.path, 'gateway.yaml');
+  writeFileSync(file, JSON.stringify(config));
+  const { code, stderr } = await cli(['verify', cassette, '-f', file, '--ignore', 'id']);
+  expect(stderr).toMatch(/: 3 of 3 requests as recorded/);
+  expect(code).toBe(0);
+  expect(recorded.some((id) => known.has(id))).toBe(false);
+});
+
+test('verify reports a request of the server that was not recorded, and refuses it', async () => {
+  await using folder = await temporaryFolder();
+  const cassette = join(folder.path, 'cassette.jsonl');
+  const sent = (at: number, json: object, response: object) => ({
+    at,
+    session: 's',
+    request: {
+      method: 'POST',
+      target: '/mcp',
+      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      body: { json: { jsonrpc: '2.0', ...json } },
+    },
+    response: { ms: 1, status: 200, headers: {}, ...response },
+  });
+  const text = (id: number, result: object) => ({ body: { json: { jsonrpc: '2.0', id, result } } });
+  writeCassette(cassette, [
+    sent(0, INITIALIZE, text(0, { protocolVersion: '2025-06-18' })),
+    sent(10, { method: 'notifications/initialized' }, { status: 202 }),
+    sent(20, toolCall(1, 'test_elicitation', { message: 'Who?' }), text(1, { content: [] })),
+  ]);
+  const target = await everythingHttp('everything', 'both');
+  const file = join(folder.path, 'gateway.yaml');
+  writeFileSync(file, JSON.stringify({ mcp: { port: 3000, targets: [target.config] } }));
+  const { stdout } = await cli(['verify', cassette, '-f', file, '-o', 'json', '--ignore', 'result']);
+  await target.stop();
+  expect(JSON.parse(stdout).diagnostics.map((each: Reported) => each.message)).toContain(
+    'POST /mcp tools/call test_elicitation: the server sends elicitation/create, which was not recorded',
+  );
 });
 
 test('verify answers requests of servers as recorded, waits for streams and cancels as the clients did', async () => {
