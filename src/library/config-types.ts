@@ -3575,7 +3575,7 @@ export interface GatewayConfig {
     /**
      * Address of the admin server: `ip:port`, `localhost:port` for both loopback addresses, `unix:/path`, or `off`.
      */
-    adminAddr?: '127.0.0.1:15000' | 'unix:/run/agctl/admin.sock' | 'off' | (string & {});
+    adminAddr?: '127.0.0.1:15000' | 'unix:/run/agctl/admin.sock' | 'off' | (string & {}) | (false | string);
     /**
      * Host names of the admin server, in addition to `localhost` and IP addresses. Requests with other Host headers are rejected, which protects against DNS rebinding by web pages.
      */
@@ -3604,11 +3604,12 @@ export interface GatewayConfig {
     /**
      * Address of the metrics server (`/metrics`); all addresses of the machine, port 15020, by default.
      */
-    statsAddr?: '127.0.0.1:15000' | 'unix:/run/agctl/admin.sock' | 'off' | (string & {});
+    statsAddr?: '127.0.0.1:15000' | 'unix:/run/agctl/admin.sock' | 'off' | (string & {}) | (false | string);
     /**
      * Address of the readiness server (`/healthz/ready`, `/healthz/live`, `/healthz/startup`); all addresses of the machine, port 15021, by default.
      */
-    readinessAddr?: '127.0.0.1:15000' | 'unix:/run/agctl/admin.sock' | 'off' | (string & {});
+    readinessAddr?:
+      '127.0.0.1:15000' | 'unix:/run/agctl/admin.sock' | 'off' | (string & {}) | (false | string);
     /**
      * The metrics.
      */

@@ -23,7 +23,8 @@ export function ownPortProblems(
   source: YamlSource,
   env: Readonly<Record<string, string | undefined>>,
 ): LocatedProblem[] {
-  const configuredAdminAddr = stringIn(membersOf(membersOf(source.value)['config'])['adminAddr']);
+  const { adminAddr } = membersOf(membersOf(source.value)['config']);
+  const configuredAdminAddr = adminAddr === false ? 'off' : stringIn(adminAddr);
   const server = (
     name: string,
     key: string,

@@ -48,9 +48,18 @@ import { workerFields } from './workers.ts';
 
 /** Address of a server of the process, in the format of `parseListenAddress`. */
 const listenAddressSchema = z
-  .string()
-  .refine((text) => parseListenAddress(text) !== undefined, { error: LISTEN_ADDRESS_FORMS })
-  .meta({ examples: ['127.0.0.1:15000', 'unix:/run/agctl/admin.sock', 'off'] });
+  .union(
+    [
+      z
+        .string()
+        .refine((text) => parseListenAddress(text) !== undefined, { error: LISTEN_ADDRESS_FORMS })
+        .meta({ examples: ['127.0.0.1:15000', 'unix:/run/agctl/admin.sock', 'off'] }),
+      // What programs with YAML 1.1, such as Helm, make of `off`.
+      z.literal(false),
+    ],
+    { error: LISTEN_ADDRESS_FORMS },
+  )
+  .transform((address) => (address === false ? 'off' : address));
 
 const directives = z.string().superRefine((text, check) => {
   try {
@@ -95,7 +104,7 @@ const requestValidationSchema = z
 
 const processSchema = mapping('Settings of the process, read at startup.', {
   adminAddr: listenAddressSchema
-    .default('localhost:15000')
+    .prefault('localhost:15000')
     .describe(
       'Address of the admin server: `ip:port`, `localhost:port` for both loopback addresses, `unix:/path`, or `off`.',
     ),

@@ -41,7 +41,10 @@ describe('the JSON Schema for editors', () => {
     const { config } = (expanded(schema) as { properties: Record<string, { properties: object }> })
       .properties;
     expect(config?.properties).toMatchObject({
-      adminAddr: { examples: expect.arrayContaining(['127.0.0.1:15000']) },
+      adminAddr: {
+        default: 'localhost:15000',
+        anyOf: [{ examples: expect.arrayContaining(['127.0.0.1:15000']) }, {}],
+      },
       connectionTerminationDeadline: { examples: ['30s'] },
     });
   });
