@@ -1,4 +1,4 @@
-import { contentType } from '../../server/observe/operator-servers.ts';
+import { metricsText } from '../../server/observe/metrics/plain-text.ts';
 import { defineEndpoint } from '../endpoint.ts';
 
 /** The metrics of the scrape address, for the pages. */
@@ -6,6 +6,7 @@ export const metrics = defineEndpoint({
   path: '/metrics',
   methods: ['GET'],
   async handle(request, reply, { gateway }) {
-    return reply.type(contentType(request.headers.accept)).send(await gateway.renderMetrics());
+    const { type, text } = metricsText(request.headers.accept, await gateway.renderMetrics());
+    return reply.type(type).send(text);
   },
 });

@@ -3,6 +3,7 @@ import type { Path } from '../../core/diagnostic.ts';
 import { isOptionalAddress, parseListenAddress } from '../../core/listen.ts';
 import { ListenError, type ListeningServer, listenOn } from '../../core/listening-server.ts';
 import type { Log } from '../../core/log.ts';
+import { metricsText } from './metrics/plain-text.ts';
 import { PROTOBUF_CONTENT_TYPE, prefersProtobuf } from './metrics/protobuf.ts';
 
 /** What the metrics and readiness servers need. */
@@ -180,10 +181,8 @@ export function readinessHandler(
   };
 }
 
-const OPEN_METRICS = 'application/openmetrics-text';
-
 /**
- * Handles `/metrics` and `/stats/prometheus`, any method, with the metrics as OpenMetrics text, or in the protobuf format
+ * Handles `/metrics` and `/stats/prometheus`, any method, with the metrics as text, or in the protobuf format
  * if the client prefers it and histograms are native. Other paths: 404.
  */
 function statsHandler({
@@ -202,16 +201,12 @@ function statsHandler({
     const { accept } = request.headers;
     const answer = async (): Promise<void> => {
       const encoded = prefersProtobuf(accept) ? await encodeMetrics() : undefined;
-      const type = encoded === undefined ? contentType(accept) : PROTOBUF_CONTENT_TYPE;
-      response.writeHead(200, { 'content-type': type }).end(encoded ?? (await renderMetrics()));
+      const { type, text } =
+        encoded === undefined
+          ? metricsText(accept, await renderMetrics())
+          : { type: PROTOBUF_CONTENT_TYPE, text: encoded };
+      response.writeHead(200, { 'content-type': type }).end(text);
     };
     void answer();
   };
-}
-
-/** Content type of the metrics text: OpenMetrics if the `accept` header names it, otherwise plain text. */
-export function contentType(accept: string | undefined): string {
-  return accept?.includes(OPEN_METRICS)
-    ? `${OPEN_METRICS}; version=1.0.0; charset=utf-8`
-    : 'text/plain; charset=utf-8';
 }

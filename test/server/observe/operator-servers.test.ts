@@ -25,6 +25,24 @@ const config = (more: object = {}): string =>
 const addressOf = (stderr: string, component: string): string =>
   new RegExp(`address="(\\S+)" component="${component}"`).exec(stderr)?.[1] as string;
 
+/** Checks the text format 0.0.4 of Prometheus: HELP and TYPE name what follows them, and there are no other comments. */
+function checkPlainText(text: string): void {
+  const types = new Map<string, string>();
+  const suffixes: Record<string, string> = { counter: '', gauge: '', histogram: '(?:_bucket|_sum|_count)' };
+  let current = '';
+  for (const line of text.trimEnd().split('\n')) {
+    const [, word, name = '', rest = ''] = /^# (HELP|TYPE) (\S+) (.+)$/.exec(line) ?? [];
+    if (word === 'HELP') current = name;
+    else if (word === 'TYPE') types.set(name, rest);
+    else if (line.startsWith('#')) throw new Error(`a comment of another format: ${line}`);
+    else expect(line).toMatch(new RegExp(`^${current}${suffixes[types.get(current) ?? '']}(?:\\{|\\s)`));
+    if (word === 'TYPE') expect(name).toBe(current);
+  }
+  // What `promtool check metrics` asks of their names.
+  for (const [name, type] of types) expect(name.endsWith('_total')).toBe(type === 'counter');
+  expect(types.get('gw_requests_total')).toBe('counter');
+}
+
 describe('the metrics and readiness servers', () => {
   test('the metrics and readiness servers answer scrapes and probes', async () => {
     const env = { STATS_ADDR: undefined, READINESS_ADDR: undefined };
@@ -42,6 +60,9 @@ describe('the metrics and readiness servers', () => {
     expect((await fetch(`${stats}/metrics`, { headers: { accept } })).headers.get('content-type')).toMatch(
       /^application\/openmetrics-text; version=1\.0\.0/,
     );
+    const plain = await fetch(`${stats}/metrics`, { headers: { accept: 'text/plain; version=0.0.4' } });
+    expect(plain.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+    checkPlainText(await plain.text());
     expect((await fetch(`${stats}/else`)).status).toBe(404);
     const ready = `http://${addressOf(served.stderr, 'readiness')}`;
     const probe = await fetch(`${ready}/healthz/ready`);
