@@ -399,8 +399,18 @@ describe('what is in a recording', () => {
     writeCassette(file, [exchange]);
     const good = readFileSync(file, 'utf8');
     expect(await refused(good)).toBe('accepted');
-    expect(await refused(good.replace('"status":200', '"status":"ok"'))).toMatch(
-      /^FILE:2: `response\.status`: .*expected number/,
+    expect(await refused(good.replace('"status":200', '"status":"ok"'))).toBe(
+      'FILE:2: `response.status`: expected 0, or 200 to 599',
+    );
+    expect(await refused(good.replace('"at":0', '"at":"0"'))).toMatch(/^FILE:2: `at`: .*expected number/);
+    expect(await refused(good.replace('"status":200', '"status":600'))).toMatch(
+      /^FILE:2: `response\.status`: .*599/,
+    );
+    expect(await refused(good.replace('"headers":{}}}', '"headers":{"a b":"c"}}}'))).toMatch(
+      /^FILE:2: `response\.headers\.a b`: /,
+    );
+    expect(await refused(good.replace('"headers":{}}}', '"headers":{"a":"b\\n"}}}'))).toBe(
+      'FILE:2: `response.headers.a`: expected the value of a header',
     );
     expect(await refused(good.replace('"gateway":"default"', '"gateway":"other"'))).toBe(
       'FILE:2: `gateway`: line 1 has no gateway `other`',

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isHeaderName, isHeaderValue } from '../../server/kernel/request/header-list.ts';
 
 /** The version of the format that this program writes and reads. */
 export const FORMAT = 1;
@@ -41,10 +42,13 @@ const eventSchema = z.strictObject({
 });
 
 /** By lower-case name. */
-const headersSchema = z.record(z.string(), z.string());
+const headersSchema = z.record(
+  z.string().refine(isHeaderName, 'expected the name of a header').lowercase(),
+  z.string().refine(isHeaderValue, 'expected the value of a header'),
+);
 
 const requestSchema = z.strictObject({
-  method: z.string().min(1),
+  method: z.string().refine(isHeaderName, 'expected a method'),
   /** Path and query. */
   target: z.string().startsWith('/'),
   headers: headersSchema,
@@ -54,8 +58,8 @@ const requestSchema = z.strictObject({
 const responseSchema = z.strictObject({
   /** ms from the request to the response headers. */
   ms: z.number().min(0),
-  /** 0: none was sent. */
-  status: z.int().min(0).max(999),
+  /** 0: none was sent. Others are those of the Fetch API. */
+  status: z.union([z.literal(0), z.int().min(200).max(599)], 'expected 0, or 200 to 599'),
   headers: headersSchema,
   body: bodySchema.optional(),
   events: z.array(eventSchema).optional(),

@@ -141,7 +141,7 @@ export class CassetteRecorder {
       },
       response: await this.#responseOf(
         response,
-        ctx.response.headersSent ? status : 0,
+        ctx.response.headersSent ? sendable(status) : 0,
         cutBy(ctx, facts),
         isMcp,
         runtime,
@@ -193,6 +193,9 @@ export class CassetteRecorder {
     return createHash('sha256').update(this.#salt).update(session).digest('hex').slice(0, 8);
   }
 }
+
+/** A higher status of an upstream counts as a failure of a server (RFC 9110 §15). */
+const sendable = (status: number): number => (status > 599 ? 502 : status);
 
 /** Who has ended a response that the client does not have whole: an error at its end may make it whole again. */
 function cutBy({ response }: RequestContext, { cut, reason }: RequestFacts): RecordedResponse['cut'] {
