@@ -20,8 +20,8 @@ export interface QueryWord extends SearchedWord {
  * pairs at its ends belong to no word.
  */
 const PAIR = 1 / 3;
-/** The same of a pair of Hiragana, in which Japanese writes mostly endings and particles. */
-const HIRAGANA_PAIR = 1 / 6;
+/** The same of a pair of Hiragana, in which Japanese writes mostly endings, particles and questions. */
+const HIRAGANA_PAIR = 1 / 8;
 const HIRAGANA = /^\p{Script=Hiragana}+$/u;
 
 /** The share of a word's weight that counts. */
@@ -54,7 +54,15 @@ function searchedWord(word: string): SearchedWord {
   return { word, stem: stemOf(word) };
 }
 
+/**
+ * Characters of Chinese that mostly build questions and sentences. A pair with one of them says nothing: it is across the
+ * end of a word.
+ */
+const CHINESE_FUNCTION =
+  /[的了吗呢吧是把被在和与或有用里个怎么样什为如何哪些可以能会要我你他她它这那就都也很没不让给对从到着过]/u;
+
 function isTelling({ word }: SearchedWord): boolean {
+  if (isPair(word)) return !CHINESE_FUNCTION.test(word);
   return word.length > 1 && !isStopWord(word) && !QUESTION_WORDS.has(word);
 }
 

@@ -1,6 +1,6 @@
 import type { Scoring } from '../embed/embedder.ts';
 import type { SearchFields } from '../store.ts';
-import { stemOf, wordsOf } from '../tokenizer.ts';
+import { isPair, stemOf, wordsOf } from '../tokenizer.ts';
 import { LetterCounter, type SearchedLetters } from './letters.ts';
 
 /** The default threshold of the specification; a result at the embedder's pivot gets this score. */
@@ -23,6 +23,12 @@ const AVERAGE_LENGTH = 110;
 const ENOUGH = 4;
 /** Share of the words in the score; the rest is that of sequences of letters. */
 const BY_WORDS = 0.35;
+/** Texts without spaces: a question has pairs that belong to no word, so a passage that answers it covers less. */
+const OF_PAIRS = 1.2;
+/** How much better the best of ten times as many passages fits by chance, and for how many the scale is meant. */
+const PER_TENFOLD = 0.2;
+const TYPICAL = 2_000;
+const FEWEST = 100;
 /** Makes the score of a related passage about as high as it was when the pivots of models were chosen. */
 const SCALE = 1.45;
 /** Share of the score for words of the query that other passages of the same document have. */
@@ -163,6 +169,13 @@ export function together(passages: readonly Coverage[]): ReadonlyMap<string, num
   return best;
 }
 
+/** How well the best passage fits by chance, relative to a store of typical size. */
+function byChance(highest: number): number {
+  // The weight of a word that occurs nowhere is ln(2n + 2) for n passages.
+  const passages = Math.max(FEWEST, Math.exp(highest) / 2 - 1);
+  return 1 + PER_TENFOLD * Math.log10(passages / TYPICAL);
+}
+
 /**
  * How well the words of a query are covered: the weighted share that the passage covers, with a fifth of it for what its
  * document covers, and a bonus for neighboring words; and the share of their sequences of letters, by which inflected
@@ -177,10 +190,11 @@ export function wordScore(
   passage: Coverage,
   document: ReadonlyMap<string, number>,
 ): number {
-  let [found, total] = [0, 0];
+  let [found, total, inPairs] = [0, 0, 0];
   let lacksUnknown = false;
   for (const [stem, weight] of weights) {
     total += weight;
+    if (isPair(stem)) inPairs += weight;
     if (weight >= highest && !passage.words.has(stem)) lacksUnknown = true;
     found += weight * (1 - BY_CONTEXT) * (passage.words.get(stem) ?? 0);
     found += weight * BY_CONTEXT * (document.get(stem) ?? 0);
@@ -188,7 +202,9 @@ export function wordScore(
   const needed = Math.min(total, ENOUGH * highest);
   const words = needed === 0 ? 0 : found / needed + BY_NEIGHBORS * passage.neighbors;
   const letters = needed === 0 ? 0 : (passage.letters * total) / needed;
-  const score = SCALE * (BY_WORDS * words + (1 - BY_WORDS) * letters);
+  const pairs = total === 0 ? 0 : inPairs / total;
+  const scale = (SCALE * (1 + (OF_PAIRS - 1) * pairs)) / byChance(highest);
+  const score = scale * (BY_WORDS * words + (1 - BY_WORDS) * letters);
   const isAlone = lacksUnknown && passage.words.size === 1;
   return isAlone ? (weights.size === 2 ? ONE_OF_TWO : ONE_ALONE) * score : score;
 }
