@@ -37,6 +37,8 @@ export interface FoundTurn extends Turn {
 const BY_CONTEXT = 0.4;
 /** The same after a question, to which the turn is the answer. */
 const BY_QUESTION = 0.7;
+/** Share of what the turn after has of the query: a reply often says the same in other words. */
+const BY_REPLY = 0.3;
 /** What remains of the score of a turn that only asks. */
 const ASKING = 0.5;
 /** What remains of a turn that adds nothing to the question, and words that it needs not to be shortened. */
@@ -134,7 +136,10 @@ async function judge(
       const before = turns.slice(0, index).findLast((one) => one.sessionId === turn.sessionId);
       const context = before === undefined ? undefined : coverages.get(before.seq);
       const share = before !== undefined && isQuestion(before.content) ? BY_QUESTION : BY_CONTEXT;
-      const passage = context === undefined ? own : withContext(own, context, share);
+      const after = turns.slice(index + 1).find((one) => one.sessionId === turn.sessionId);
+      const reply = after === undefined ? undefined : coverages.get(after.seq);
+      const answered = context === undefined ? own : withContext(own, context, share);
+      const passage = reply === undefined ? answered : withContext(answered, reply, BY_REPLY);
       const found = wordScore(weights, highest, passage, sessions.get(turn.sessionId) ?? passage.words);
       const cosine = withContextOf(cosines.get(turn.id), before && cosines.get(before.id), share);
       const judged = scoreOf(embedder.scoring, found, cosine, unrelated);
