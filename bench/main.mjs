@@ -19,6 +19,10 @@ const BENCHMARKS = {
     'memory-retrieval.mjs',
     'whether search finds the right page, and nothing for unrelated questions',
   ],
+  'memory-turns': [
+    'memory-turns.mjs',
+    'whether a question finds the turn of a conversation that answers it, the latest value first',
+  ],
   trace: ['trace.mjs', 'the cost of tracing requests, and of not tracing them'],
   web: ['web.mjs', 'what the web pages load, how soon they can be used, and the frame rate of the graph'],
   'tool-search': ['tool-search.mjs', 'what a search over a thousand tools costs'],

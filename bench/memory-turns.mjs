@@ -5,6 +5,7 @@
 //   --half development  the half for trying changes, instead of the one that nothing was fitted to
 //   --locomo FOLDER     LoCoMo as well (memory/conversations.mjs); --only A,B: only its files of these names
 //   --model FOLDER      an ONNX model, in addition to the built-in embedder; --cache FOLDER keeps its vectors
+//   --server-memory     @modelcontextprotocol/server-memory as well: an entity for each turn, found with search_nodes
 //   --postgres URL      the store in a PostgreSQL with pgvector
 //   --misses            lists what was not found
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -20,7 +21,9 @@ import { openStore } from '../src/adapter/memory/open-store.ts';
 import { search } from '../src/adapter/memory/search/search.ts';
 import { searchTurns } from '../src/adapter/memory/search/turns.ts';
 import { createLog } from '../src/core/log.ts';
+import { root } from './harness/processes.mjs';
 import { cachedEmbedder } from './memory/cached-embedder.mjs';
+import { connect } from './memory/client.mjs';
 import { importedTurns, locomo, ownConversations } from './memory/conversations.mjs';
 
 const LIMIT = 5;
@@ -35,6 +38,7 @@ const { values } = parseArgs({
     model: { type: 'string' },
     cache: { type: 'string' },
     postgres: { type: 'string' },
+    'server-memory': { type: 'boolean', default: false },
     misses: { type: 'boolean', default: false },
   },
 });
@@ -95,6 +99,34 @@ function createReference(turns) {
     FTS5: (question) => ask(ranked, question, ' OR '),
     'FTS5, all words, newest first': (question) => ask(newest, question, ' AND '),
   };
+}
+
+/** The reference server finds entities that contain the whole query. */
+async function measureServerMemory({ name, turns, questions }, tallies) {
+  const folder = mkdtempSync(join(tmpdir(), 'agctl-turns-'));
+  const script = join(root, 'node_modules/@modelcontextprotocol/server-memory/dist/index.js');
+  const server = await connect([script], { MEMORY_FILE_PATH: join(folder, 'memory.jsonl') });
+  try {
+    await server.call('create_entities', {
+      entities: turns.map(({ content }, index) => ({
+        name: String(index),
+        entityType: 'turn',
+        observations: [content],
+      })),
+    });
+    const key = `${name}\0server-memory`;
+    const tally = tallies.get(key) ?? tallies.set(key, new Tally()).get(key);
+    for (const asked of questions) {
+      const { content } = await server.call('search_nodes', { query: asked.question });
+      tally.count(
+        JSON.parse(content[0].text).entities.map((entity) => turns[Number(entity.name)].label),
+        asked,
+      );
+    }
+  } finally {
+    await server.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
 
 async function measure({ name, turns, questions }, embedder, label, tallies) {
@@ -166,6 +198,7 @@ const model = values.model === undefined ? undefined : await createOnnxEmbedder(
 const tallies = new Map();
 for (const set of sets) {
   const shown = set.name.startsWith('LoCoMo') ? { ...set, name: 'LoCoMo' } : set;
+  if (values['server-memory']) await measureServerMemory(shown, tallies);
   await measure(shown, createHashEmbedder(), 'built in', tallies);
   if (model !== undefined) await measure(shown, cachedEmbedder(model, values.cache), 'with model', tallies);
 }

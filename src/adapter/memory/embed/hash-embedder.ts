@@ -14,7 +14,7 @@ const STOP_WORD = 0.1;
 /** Number of dimensions per word, so that two words rarely collide. */
 const PLACES = 2;
 /** Its vectors know no meanings, and the score knows the letters better: they mainly find candidates. */
-const SCORING = { vectorShare: 0.1, pivot: 0.27, wordsPivot: WORDS_PIVOT };
+const SCORING = { vectorShare: 0.1, pivot: 0.26, wordsPivot: WORDS_PIVOT };
 
 const FNV_START = 0x811c9dc5;
 const FNV_PRIME = 0x01000193;

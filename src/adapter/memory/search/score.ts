@@ -246,8 +246,8 @@ export function scoreOf(
 }
 
 /** What the next passages need of what the best one needs, and how far above that the best one must be for it. */
-const NEXT = 0.6;
-const SURE = 1.25;
+const NEXT = 0.4;
+const SURE = 1.1;
 
 /**
  * The score of a passage besides the best one of the same search. Whether anything stored is related shows in the best
