@@ -1,6 +1,7 @@
 // Whether a question about earlier conversations finds the turn that answers it, and the latest value first: `npm run
 // bench memory-turns`. Recall at five: one of the turns that answer is among the first five. Latest first: of a value
-// that changed, the turn with the newest value is found, and none with an older value is before it.
+// that changed, the turn with the newest value is found, and none with an older value is before it. `indexed` is with
+// MEMORY_INDEX_CHAT.
 //
 //   --half development  the half for trying changes, instead of the one that nothing was fitted to
 //   --locomo FOLDER     LoCoMo as well (memory/conversations.mjs); --only A,B: only its files of these names
@@ -145,39 +146,37 @@ async function measure({ name, turns, questions }, embedder, label, tallies) {
         turns: lines.slice(start, start + BATCH),
       });
     const labels = new Map(lines.map(({ id }, index) => [id, turns[index].label]));
-    for (const [index, line] of lines.entries()) await indexTurn(searched, { ...line, seq: index });
-    await embeddings.settled(HOUR);
-    const reference = createReference(turns);
     const tally = (ranking) => {
       const key = `${name}\0${ranking}`;
       return tallies.get(key) ?? tallies.set(key, new Tally()).get(key);
     };
-    for (const asked of questions) {
-      const { kind, question, answers } = asked;
-      if (embedder.isImmediate)
-        for (const [ranking, rank] of Object.entries(reference)) tally(ranking).count(rank(question), asked);
-      const asDocuments = async (minScore) =>
-        (
-          await search(searched, { query: question, limit: LIMIT, minScore, types: ['chat_message'] })
-        ).results.map(({ metadata }) => labels.get(metadata.turnId));
-      tally(`${label}, as documents`).count(await asDocuments(0.7), asked);
-      tally(`${label}, as documents without minScore`).count(await asDocuments(0), asked);
-      const found = await searchTurns(searched, { query: question, limit: LIMIT });
-      const isRight = tally(label).count(
+    const ask = async (ranking, asked) => {
+      const found = await searchTurns(searched, { query: asked.question, limit: LIMIT });
+      const isRight = tally(ranking).count(
         found.map(({ id }) => labels.get(id)),
         asked,
       );
-      tally(`${label}: ${kind}`).count(
-        found.map(({ id }) => labels.get(id)),
-        asked,
-      );
-      if (values.misses && !isRight) {
-        say(`missed ${kind}: ${question} [${answers}${asked.replaced.map((one) => ` > ${one}`).join('')}]`);
-        for (const { seq, score, content, supersededBy } of found)
-          say(
-            `    ${seq} ${score} ${supersededBy ?? ''} ${labels.get(lines[seq - 1]?.id) ?? ''} ${content.slice(0, 110)}`,
-          );
+      if (values.misses && !isRight) say(missed(asked, found, labels));
+      return found.map(({ id }) => labels.get(id));
+    };
+    if (embedder.isImmediate) {
+      const reference = createReference(turns);
+      for (const asked of questions) {
+        for (const [ranking, rank] of Object.entries(reference))
+          tally(ranking).count(rank(asked.question), asked);
+        tally(`${label}: ${asked.kind}`).count(await ask(label, asked), asked);
       }
+    }
+    for (const [index, line] of lines.entries()) await indexTurn(searched, { ...line, seq: index });
+    await embeddings.settled(HOUR);
+    for (const asked of questions) {
+      const asDocuments = async (minScore) => {
+        const request = { query: asked.question, limit: LIMIT, minScore, types: ['chat_message'] };
+        return (await search(searched, request)).results.map(({ metadata }) => labels.get(metadata.turnId));
+      };
+      tally(`${label}, indexed, as documents`).count(await asDocuments(0.7), asked);
+      const found = await ask(`${label}, indexed`, asked);
+      if (!embedder.isImmediate) tally(`${label}, indexed: ${asked.kind}`).count(found, asked);
     }
   } finally {
     await embeddings.close();
@@ -185,6 +184,14 @@ async function measure({ name, turns, questions }, embedder, label, tallies) {
     await opened.close();
     rmSync(dataDir, { recursive: true, force: true });
   }
+}
+
+function missed({ kind, question, answers, replaced }, found, labels) {
+  const wanted = [answers.join(), ...replaced].join(' > ');
+  const lines = found.map(({ seq, id, score, content, supersededBy = '' }) =>
+    ['   ', seq, score, supersededBy, labels.get(id) ?? '', content.slice(0, 110)].join(' '),
+  );
+  return [`missed ${kind}: ${question} [${wanted}]`, ...lines].join('\n');
 }
 
 const only = values.only?.split(',');
