@@ -82,7 +82,7 @@ async function call(tool: Tool, args: never, context: ToolContext, log: Log): Pr
     const reply = tool.output.safeParse(await tool.run(args, context));
     if (!reply.success) throw unexpectedReply(tool.readOnly ? undefined : { repeatable: tool.idempotent });
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the tool's output schema
-    const result = tool.shorten?.(reply.data as never) ?? reply.data;
+    const result = tool.shorten?.(reply.data as never, args) ?? reply.data;
     return {
       structuredContent: result,
       // The same content for clients without support for structured content (MCP 2025-06-18, "Structured Content":

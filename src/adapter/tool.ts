@@ -23,7 +23,7 @@ interface ToolParts<Input extends z.ZodObject, Output extends z.ZodObject> {
   /** Returns the backend's response. Throws `BackendError`. */
   run(args: z.output<Input>, context: ToolContext): Promise<unknown>;
   /** Shortens a valid response to what a model can use. */
-  shorten?(reply: z.output<Output>): z.output<Output>;
+  shorten?(reply: z.output<Output>, args: z.output<Input>): z.output<Output>;
   /** The text for clients without support for structured content. Default: the same content as JSON. */
   text?(reply: z.output<Output>): string;
 }
@@ -31,7 +31,7 @@ interface ToolParts<Input extends z.ZodObject, Output extends z.ZodObject> {
 /** A tool of the adapter, with an entry in the list of `tools/index.ts`. */
 export interface Tool extends Omit<ToolParts<z.ZodObject, z.ZodObject>, 'run' | 'shorten' | 'text'> {
   run(args: never, context: ToolContext): Promise<unknown>;
-  shorten?(reply: never): Record<string, unknown>;
+  shorten?(reply: never, args: never): Record<string, unknown>;
   text?(reply: never): string;
 }
 

@@ -229,6 +229,7 @@ describe('the memory tools', () => {
     ['search_knowledge', { query: 'x', limit: '5' }],
     ['search_knowledge', { query: 'x', limit: 1.5 }],
     ['search_knowledge', { query: 'x', minScore: -1 }],
+    ['search_knowledge', { query: 'x', maxTokens: 10 }],
     ['search_knowledge', { query: 'x', minScore: 2 }],
     ['search_knowledge', { query: 'x', unknown: 1 }],
     ['query_graph', { entityId: 'x', maxDepth: 1e6 }],
@@ -273,6 +274,29 @@ describe('the memory tools', () => {
     expect(found.results[0].truncated).toBe(true);
     const graph = (await adapter.call('query_graph', { entityId: 'x' })).result.structuredContent;
     expect([graph.edges.length, graph.truncated]).toEqual([400, true]);
+  });
+
+  test.each([
+    ['letters', 'word '.repeat(200), 600],
+    ['Japanese', '文章を検索します。'.repeat(60), 600],
+  ])('maxTokens bounds the texts of a search together, in %s', async (_script, text, maxTokens) => {
+    const results = [1, 2, 3, 4, 5].map((id) => ({ ...FOUND.results[0], id: String(id), content: text }));
+    await using backend = await fakeBackend(reply(200, { ...FOUND, results, count: 5 }));
+    await using adapter = await memoryAdapter(backend.url);
+    const { structuredContent: found } = (await adapter.call('search_knowledge', { query: 'x', maxTokens }))
+      .result;
+    const [first, ...others] = found.results;
+    expect([first.content, first.truncated]).toEqual([text, undefined]);
+    expect(others.at(-1)).toMatchObject({ truncated: true });
+    expect(text.startsWith(others.at(-1).content)).toBe(true);
+    const length = found.results.reduce(
+      (sum: number, { content }: { content: string }) => sum + content.length,
+      0,
+    );
+    expect(length * (text === 'word '.repeat(200) ? 0.25 : 1)).toBeGreaterThan(maxTokens * 0.9);
+    expect(length * (text === 'word '.repeat(200) ? 0.25 : 1)).toBeLessThanOrEqual(maxTokens);
+    expect([found.count, found.hint]).toEqual([found.results.length, expect.stringContaining('do not fit')]);
+    expect(backend.seen[0]?.body).not.toHaveProperty('maxTokens');
   });
 
   test('the agent name comes from the gateway and is reduced to printable characters', async () => {

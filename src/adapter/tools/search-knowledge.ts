@@ -3,6 +3,7 @@ import { MEMORY_API_LIMITS, MEMORY_STORE_LIMITS } from '../../core/memory-limits
 import { nonEmpty } from '../../core/schema/mapping.ts';
 import { defineTool } from '../tool.ts';
 import { foundTurn, shortenedTurn } from './found-turn.ts';
+import { withinTokens } from './token-budget.ts';
 
 const result = z.looseObject({
   id: z.string(),
@@ -33,6 +34,12 @@ export const searchKnowledge = defineTool({
       .max(1)
       .default(0.7)
       .describe('Minimum similarity (0 to 1); lower-scoring results are left out.'),
+    maxTokens: z
+      .int()
+      .min(50)
+      .max(100_000)
+      .optional()
+      .describe('Most tokens of all returned texts together, roughly; the last passage is shortened.'),
     turns: z
       .boolean()
       .optional()
@@ -56,7 +63,7 @@ export const searchKnowledge = defineTool({
   }),
   readOnly: true,
   idempotent: true,
-  run: (args, { backend, signal }) =>
+  run: ({ maxTokens: _, ...args }, { backend, signal }) =>
     backend.call({
       method: 'POST',
       path: '/search',
@@ -64,13 +71,24 @@ export const searchKnowledge = defineTool({
       timeout: MEMORY_API_LIMITS.callTimeout,
       signal,
     }),
-  shorten: (reply) => ({
-    ...reply,
-    ...(reply.turns === undefined ? {} : { turns: reply.turns.map(shortenedTurn) }),
-    results: reply.results.map((found) =>
+  shorten(reply, { maxTokens }) {
+    const results = reply.results.map((found) =>
       found.content.length <= MEMORY_STORE_LIMITS.resultLength
         ? found
         : { ...found, content: found.content.slice(0, MEMORY_STORE_LIMITS.resultLength), truncated: true },
-    ),
-  }),
+    );
+    const turns = reply.turns?.map(shortenedTurn);
+    if (maxTokens === undefined) return { ...reply, ...(turns && { turns }), results };
+    // Of both, half of it for turns.
+    const share = turns === undefined || turns.length === 0 ? maxTokens : Math.floor(maxTokens / 2);
+    const kept = withinTokens(results, share);
+    const left = results.length - kept.length;
+    return {
+      ...reply,
+      ...(turns && { turns: withinTokens(turns, share) }),
+      results: kept,
+      count: kept.length,
+      ...(left > 0 && { hint: `${left} more passages do not fit into maxTokens.` }),
+    };
+  },
 });
