@@ -347,6 +347,29 @@ test('later requests repeat what a service mints this time, not what it had mint
   expect(recorded.some((id) => known.has(id))).toBe(false);
 });
 
+test('verify does not send what was not recorded whole, and compares nothing with what was not', async () => {
+  await using folder = await temporaryFolder();
+  const cassette = join(folder.path, 'cassette.jsonl');
+  const omitted = { omitted: 'it is larger than 16777216 bytes' };
+  const request = { method: 'POST', target: '/', headers: {} };
+  const response = { ms: 1, status: 200, headers: {} };
+  writeCassette(cassette, [
+    { at: 0, request: { ...request, body: omitted }, response },
+    { at: 9, request, response: { ...response, body: omitted } },
+    { at: 19, request, response: { ms: 0, status: 0, headers: {}, cut: 'client' } },
+  ]);
+  await using upstream = await httpUpstream((_, reply) => void reply.end('any'));
+  const against = `http://${upstream.address}`;
+  const { code, stdout } = await cli(['verify', cassette, '--against', against, '-o', 'json', '--strict']);
+  expect(JSON.parse(stdout).diagnostics.map((each: Reported) => [each.severity, each.message])).toEqual([
+    ['note', 'POST /: its body was not recorded: it is larger than 16777216 bytes'],
+    ['note', 'POST /: its answer was not recorded: it is larger than 16777216 bytes'],
+    ['note', 'POST /: it had no answer when it was recorded'],
+  ]);
+  expect(code).toBe(0);
+  expect(upstream.received.map(({ method }) => method)).toEqual(['HEAD', 'POST', 'POST']);
+});
+
 test('verify reports a request of the server that was not recorded, and refuses it', async () => {
   await using folder = await temporaryFolder();
   const cassette = join(folder.path, 'cassette.jsonl');

@@ -96,7 +96,8 @@ export class CassetteRecorder {
     const written = this.#exchangeOf(ctx, one, status, runtime)
       .then(async (exchange) => {
         await this.#begun.promise;
-        if (exchange !== undefined) this.#file.add(exchange);
+        // Behind half a line, no other one can be read.
+        if (exchange !== undefined && this.#failure === undefined) this.#file.add(exchange);
       })
       .catch((error: unknown) => {
         this.#failure ??= messageOf(error);

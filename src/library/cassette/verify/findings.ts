@@ -35,6 +35,7 @@ function differing(
   const { response } = exchange;
   // The client had left before an answer, which says nothing of the gateway.
   if (response.status === 0) return [note('it had no answer when it was recorded')];
+  if (found.skipped !== undefined) return [note(found.skipped)];
   const isAborted = response.cut === 'client' || isEndless(exchange);
   if (found.failure !== undefined && !isAborted)
     return [{ severity: 'error', code: 'AGW0501', message: found.failure }];

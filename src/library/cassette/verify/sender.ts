@@ -18,6 +18,8 @@ export interface Found {
   readonly events?: readonly StreamEvent[] | undefined;
   /** Why there is no complete answer. */
   readonly failure?: string;
+  /** Why it was not sent. */
+  readonly skipped?: string;
   /** Methods of requests of the server that were not recorded. */
   readonly unexpected: readonly string[];
 }
@@ -100,6 +102,9 @@ export class Sender {
     const begins = rpcMethod(request.body) === 'initialize';
     if (session !== undefined && id === undefined && !begins)
       return { status: 0, failure: 'its session has not begun', unexpected: [] };
+    const { body } = request;
+    if (body !== undefined && 'omitted' in body)
+      return { status: 0, skipped: `its body was not recorded: ${body.omitted}`, unexpected: [] };
     const late = AbortSignal.timeout(LIMITS.verifyTimeout);
     const enough = new AbortController();
     const signal = AbortSignal.any([late, enough.signal, this.#left(exchange)]);
