@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { queryWords, rarity } from '../../../../src/adapter/memory/search/query-words.ts';
 import {
+  besideBest,
   coverageOf,
   SIMILAR,
   scoreOf,
@@ -63,6 +64,31 @@ describe('the search score', () => {
   });
 });
 
+describe('the search score beside the best passage', () => {
+  const scored = (words: number) => scoreOf(MODEL, words, undefined, 0);
+
+  test('a passage needs less if the best one is clearly related, and no less if the best one hardly is', () => {
+    const near = scored(0.2);
+    expect(near.score).toBeLessThan(SIMILAR);
+    expect(besideBest(near, scored(0.5), MODEL).score).toBeGreaterThan(SIMILAR);
+    expect(besideBest(near, scored(0.27), MODEL).score).toBeCloseTo(near.score, 9);
+    expect(besideBest(scored(0.05), scored(3), MODEL).score).toBeLessThan(SIMILAR);
+  });
+
+  test('the order of passages and whether the best one passes stay the same', () => {
+    fc.assert(
+      fc.property(share, share, share, (a, b, more) => {
+        const best = scored(Math.max(a, b) + more);
+        const [less, higher] = [scored(Math.min(a, b)), scored(Math.max(a, b))];
+        expect(besideBest(higher, best, MODEL).score).toBeGreaterThanOrEqual(
+          besideBest(less, best, MODEL).score,
+        );
+        expect(besideBest(best, best, MODEL).score >= SIMILAR).toBe(best.score >= SIMILAR);
+      }),
+    );
+  });
+});
+
 describe('word coverage', () => {
   const fields = (searchText: string, title = '', heading = '') => ({ title, heading, searchText });
   const weigh = (...words: string[]) => new Map(words.map((word) => [stemOf(word), 1]));
@@ -75,6 +101,20 @@ describe('word coverage', () => {
     const passage = coverageOf(weights)(fields(text, title, heading));
     return wordScore(weights, 10, passage, passage.words);
   };
+
+  test('the same coverage is worth less in a larger store, where a passage fits better by chance', () => {
+    const weights = weigh('zebra', 'panda');
+    const passage = coverageOf(weights)(fields('a zebra'));
+    const inStore = (passages: number) => wordScore(weights, rarity(0, passages), passage, passage.words);
+    expect(inStore(100_000)).toBeLessThan(inStore(2_000));
+    expect(inStore(2_000)).toBeLessThan(inStore(100));
+    expect(inStore(50)).toBeCloseTo(inStore(100), 2);
+  });
+
+  test('the same coverage is worth more of pairs of letters, of which some belong to no word', () => {
+    const worth = (one: string, other: string) => of(new Map([one, other].map((word) => [word, 1])), one);
+    expect(worth('設定', '定変')).toBeGreaterThan(1.1 * worth('ab', 'cd'));
+  });
 
   test('word coverage weighs words by rarity and matches their inflections', () => {
     const weights = new Map([

@@ -24,6 +24,7 @@ const CONVERSATIONS: Readonly<Record<string, { at: string; lines: readonly strin
       'Lena: The rowing club double-booked us, so we moved the reservation to the 21st of March.',
       'Tom: Then I need another shift.',
       'Tom: The rowing team of the town won two medals in Kiel.',
+      'Lena: I love the rowing club by the river in March, when all is reserved for us.',
     ],
   },
   port: {
@@ -96,11 +97,13 @@ describe.each(['sqlite', 'postgres'])('search over turns on %s', (kind) => {
   });
 
   test('of a fact that changed, the latest is first and the earlier one names it', async () => {
-    const [latest, earlier] = await ask('for which day in March is the rowing club reserved?');
+    const found = await ask('for which day in March is the rowing club reserved?');
+    const [latest] = found;
+    const earlier = found.find(({ content }) => content.includes('14th of March'));
     expect(latest?.content).toMatch(/21st of March/);
     expect(latest).not.toHaveProperty('supersededBy');
     expect(latest).toMatchObject({ speaker: 'Lena', sessionId: 'club later', role: 'user' });
-    expect(earlier?.content).toMatch(/14th of March/);
+    // Not by the last turn, which resembles both and says nothing of a change.
     expect(earlier?.supersededBy).toBe(latest?.seq);
   });
 
