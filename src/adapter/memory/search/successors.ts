@@ -64,7 +64,7 @@ export async function withSuccessors(
   const { turns, total, counts } = await store.relatedTurns({
     terms: words.slice(0, MEMORY_STORE_LIMITS.queryWords),
     ids: [],
-    limit: 2 * MEMORY_STORE_LIMITS.candidates,
+    limit: MEMORY_STORE_LIMITS.candidates,
     sessionId,
     agentId,
     from: since,

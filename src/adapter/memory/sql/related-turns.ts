@@ -12,7 +12,7 @@ export async function relatedTurns(engine: Engine, query: TurnQuery): Promise<Re
   if (total === 0) return { turns: [], total, counts };
   const where = conditionsOf(query);
   const isFiltered = query.sessionId !== undefined || query.agentId !== undefined;
-  const selective = selectiveTerms(total, counts, isFiltered || query.from !== undefined);
+  const selective = selectiveTerms(total, counts, isFiltered);
   const found =
     selective.selecting.length === 0 ? [] : await engine.turnsByWords(selective, total, where, limit);
   const numbers = [...new Set([...found, ...(await numbersOf(engine, ids, where))])];
@@ -20,14 +20,17 @@ export async function relatedTurns(engine: Engine, query: TurnQuery): Promise<Re
   // The neighbors are context, whoever said them and when; but nothing is older than the lifetime, or later than asked for.
   const list = engine.list(numbers);
   const among = (column: string): string => engine.among(column, '$1');
+  // One list of numbers: SQLite would read all turns of the time for alternatives.
   const rows = await engine.all(
-    `SELECT ${TURN} FROM memory_chat_history WHERE created_at > $2 AND created_at < $3 AND (${among('seq')}
-       OR seq IN (SELECT (SELECT max(p.seq) FROM memory_chat_history AS p
-                          WHERE p.session_id = t.session_id AND p.seq < t.seq)
-                  FROM memory_chat_history AS t WHERE ${among('t.seq')})
-       OR seq IN (SELECT (SELECT min(n.seq) FROM memory_chat_history AS n
-                          WHERE n.session_id = t.session_id AND n.seq > t.seq)
-                  FROM memory_chat_history AS t WHERE ${among('t.seq')}))
+    `SELECT ${TURN} FROM memory_chat_history WHERE seq IN (
+       SELECT t.seq FROM memory_chat_history AS t WHERE ${among('t.seq')}
+       UNION ALL SELECT (SELECT max(p.seq) FROM memory_chat_history AS p
+                         WHERE p.session_id = t.session_id AND p.seq < t.seq)
+                 FROM memory_chat_history AS t WHERE ${among('t.seq')}
+       UNION ALL SELECT (SELECT min(n.seq) FROM memory_chat_history AS n
+                         WHERE n.session_id = t.session_id AND n.seq > t.seq)
+                 FROM memory_chat_history AS t WHERE ${among('t.seq')})
+       AND created_at || '' > $2 AND created_at || '' < $3
      ORDER BY seq`,
     [list, query.expired?.turns ?? '', query.to ?? LATEST],
   );
