@@ -78,7 +78,9 @@ test('record keeps an existing file, also with --force until the gateway has sta
   expect((await cli(['record', '-f', config, '-o', file, '--force'])).code).toBe(1);
   expect(readFileSync(file, 'utf8')).toBe('earlier');
   const other = join(folder.path, 'other.jsonl');
-  expect((await cli(['record', '-f', config, '-o', other])).code).toBe(1);
+  const failed = await cli(['record', '-f', config, '-o', other]);
+  expect(failed.code).toBe(1);
+  expect(failed.stderr).not.toContain('recorded in');
   expect(statSync(other, { throwIfNoEntry: false })).toBeUndefined();
   const nowhere = await cli(['record', '-f', config, '-o', join(folder.path, 'no/folder.jsonl')]);
   expect(nowhere).toMatchObject({ code: 2, stderr: expect.stringContaining('cannot be written') });

@@ -22,7 +22,8 @@ export const run: Run<Options> = async ({ out, force = false, ...options }, cont
   try {
     return await serve({ ...options, recorder }, context);
   } finally {
-    context.stderr.write(`${counted(await closed(recorder), 'exchange')} recorded in ${out}\n`);
+    const count = await closed(recorder);
+    if (count !== undefined) context.stderr.write(`${counted(count, 'exchange')} recorded in ${out}\n`);
   }
 };
 
@@ -40,7 +41,7 @@ function open(path: string, replace: boolean, { cwd }: Context): CassetteFile {
   }
 }
 
-async function closed(recorder: CassetteRecorder): Promise<number> {
+async function closed(recorder: CassetteRecorder): Promise<number | undefined> {
   try {
     return await recorder.close();
   } catch (error) {

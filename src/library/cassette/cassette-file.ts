@@ -9,8 +9,8 @@ export class CassetteFile {
   readonly #isNew: boolean;
   #state: 'opened' | 'begun' | 'closed' = 'opened';
   #gateways: ReadonlySet<string> = new Set();
-  /** Exchanges that were written. */
-  count = 0;
+  /** Exchanges that were written; undefined if the recording has not begun. */
+  count: number | undefined;
 
   /** An earlier recording stays until this one begins. @throws Node's error, `EEXIST` if there is one and it may not be replaced */
   constructor(path: string, replace: boolean) {
@@ -21,6 +21,7 @@ export class CassetteFile {
 
   begin(gateways: Head['gateways']): void {
     this.#state = 'begun';
+    this.count = 0;
     this.#gateways = new Set(gateways.map(({ name }) => name));
     // A file that is replaced has its own mode.
     fchmodSync(this.#descriptor, 0o600);
@@ -39,7 +40,7 @@ export class CassetteFile {
     if (!this.#gateways.has(exchange.gateway))
       throw new Error(`the gateway \`${exchange.gateway}\` was added while it was recorded`);
     this.#write(exchange);
-    this.count += 1;
+    this.count = (this.count ?? 0) + 1;
   }
 
   /** Closes the file. Removes it if the recording has not begun and it is new. */

@@ -57,13 +57,18 @@ class RecordedWriter implements BodyWriter {
   }
 
   write(chunk: string | Uint8Array): boolean {
-    this.#see(bytesOf(chunk, 'utf8'));
+    this.#sent(bytesOf(chunk, 'utf8'));
     return this.#response.write(chunk);
   }
 
   end(chunk?: string | Uint8Array, encoding?: BufferEncoding): unknown {
-    if (chunk !== undefined) this.#see(bytesOf(chunk, encoding ?? 'utf8'));
+    if (chunk !== undefined) this.#sent(bytesOf(chunk, encoding ?? 'utf8'));
     return this.#response.end(chunk, encoding);
+  }
+
+  /** A client that has left does not get what is written now. */
+  #sent(chunk: Uint8Array): void {
+    if (!this.#response.destroyed) this.#see(chunk);
   }
 
   flushHeaders(): void {

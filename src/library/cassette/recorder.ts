@@ -10,7 +10,7 @@ import { factsOf } from '../facts.ts';
 import type { RequestFacts } from '../request-facts.ts';
 import { bodyOf } from './body.ts';
 import type { CassetteFile } from './cassette-file.ts';
-import { EventReader } from './event-reader.ts';
+import { EventReader, isLast } from './event-reader.ts';
 import type { Body, RecordedExchange, RecordedFacts, RecordedResponse } from './format.ts';
 import { RecordedBody } from './recorded-body.ts';
 import { Redaction } from './redaction.ts';
@@ -106,8 +106,8 @@ export class CassetteRecorder {
     this.#open.add(written);
   };
 
-  /** Writes what has ended, and closes the file, which is none if the recording has not begun. Returns how many exchanges it has. Rejects if something could not be written. */
-  async close(): Promise<number> {
+  /** Writes what has ended, and closes the file, which is none if the recording has not begun. Returns how many exchanges it has, undefined without a file. Rejects if something could not be written. */
+  async close(): Promise<number | undefined> {
     this.#begun.resolve();
     await Promise.all(this.#open);
     this.#file.close();
@@ -178,7 +178,9 @@ export class CassetteRecorder {
       const events = isMcp
         ? reader.events.flatMap(({ id, ...event }) => (event.text === '' ? [] : [event]))
         : reader.events;
-      return { ...head, events: this.#redaction.events(events, runtime), ...end };
+      const last = reader.events.at(-1);
+      const isWhole = cut === 'client' && last !== undefined && isLast(last);
+      return { ...head, events: this.#redaction.events(events, runtime), ...(isWhole ? {} : end) };
     }
     const bytes = Buffer.concat(response.chunks.map((chunk) => chunk.bytes));
     const fields = new Map(response.headers.map(([name, value]) => [name.toLowerCase(), value]));
@@ -187,7 +189,8 @@ export class CassetteRecorder {
       type: fields.get('content-type') ?? '',
       coding: fields.get('content-encoding') ?? '',
     });
-    return { ...head, ...given(this.#redaction.body(body, runtime)), ...end };
+    const isWhole = cut === 'client' && fields.get('content-length') === String(response.size);
+    return { ...head, ...given(this.#redaction.body(body, runtime)), ...(isWhole ? {} : end) };
   }
 
   #label(session: string): string {

@@ -261,6 +261,8 @@ export class RunningGateway implements Gateway {
     const closed = this.#closePorts([...this.#ports.values()]);
     this.#runtime.drain();
     await Promise.all([...closed, ...this.#retiring]);
+    // Responses that their clients have left end a little later than their connections.
+    await this.#requests.afterAll(LIMITS.drainGrace);
     await this.#finished.recorded();
     // At the same time: a collector may hang.
     await Promise.all([this.#tracing?.close(), this.#runtime.accessLogExport?.close()]);

@@ -1,0 +1,109 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import OpenAI from 'openai';
+import { describe, expect, test } from 'vitest';
+import type { GatewayConfig } from '../../src/library/index.ts';
+import { replayCassette, stubModel, testGateway } from '../../src/library/testing/index.ts';
+import { temporaryFolder } from '../kit/folder.ts';
+import { httpUpstream } from '../kit/upstream.ts';
+
+const provider = (address: string): GatewayConfig => ({
+  llm: {
+    port: 3000,
+    models: [{ name: '*', provider: 'openAI', params: { apiKey: 'k', baseUrl: `http://${address}/v1` } }],
+  },
+});
+
+const hi = { model: 'm', messages: [{ role: 'user' as const, content: 'Hi' }] };
+
+/** The recorded responses. */
+const responsesIn = (file: string): unknown[] =>
+  readFileSync(file, 'utf8')
+    .trim()
+    .split('\n')
+    .slice(1)
+    .map((line) => JSON.parse(line).response);
+
+const chunk = {
+  id: 'c',
+  object: 'chat.completion.chunk',
+  created: 1,
+  model: 'm',
+  choices: [{ index: 0, delta: { content: 'hello' }, finish_reason: null }],
+};
+
+describe('the end of a recorded response', () => {
+  test('a client that leaves after [DONE] has the whole stream, although the provider has not ended it', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'cassette.jsonl');
+    await using upstream = await httpUpstream((_, response) => {
+      response.setHeader('content-type', 'text/event-stream');
+      // The gateway ends this connection when its client has left.
+      response.write(`data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`);
+    });
+    const ask = (url: string): Promise<Response> =>
+      fetch(`${url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ ...hi, stream: true }),
+      });
+    {
+      await using gateway = await testGateway(provider(upstream.address), { record: file });
+      let text = '';
+      const { body } = await ask(gateway.url);
+      for await (const part of body?.pipeThrough(new TextDecoderStream()) ?? []) {
+        text += part;
+        if (text.includes('[DONE]')) break;
+      }
+      await gateway.idle();
+    }
+    expect(responsesIn(file)).toMatchObject([{ status: 200, events: [{ json: chunk }, { text: '[DONE]' }] }]);
+    const [response] = responsesIn(file);
+    expect(response).not.toHaveProperty('cut');
+    expect(response).toHaveProperty('events.length', 2);
+    await using replay = await replayCassette(file);
+    expect(await (await ask(replay.url)).text()).toContain('data: [DONE]\n\n');
+  });
+
+  test('a client that leaves in the middle has what it got, and nothing that was written later', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'cassette.jsonl');
+    await using upstream = await httpUpstream((_, response) => {
+      response.setHeader('content-type', 'text/event-stream');
+      response.write(`data: ${JSON.stringify(chunk)}\n\n`);
+    });
+    {
+      await using gateway = await testGateway(provider(upstream.address), { record: file });
+      const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'none' });
+      for await (const _ of await client.chat.completions.create({ ...hi, stream: true })) break;
+      await gateway.idle();
+    }
+    const [response] = responsesIn(file);
+    expect(response).toMatchObject({ cut: 'client', events: [{ json: chunk }] });
+    expect(response).toHaveProperty('events.length', 1);
+  });
+
+  test('a gateway that is closed at once writes requests that their clients have ended', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'cassette.jsonl');
+    await using model = await stubModel('one two three four five');
+    const config: GatewayConfig = {
+      gateways: { default: { port: 3000 } },
+      llm: { models: [{ name: '*', ...model.as('openAI') }] },
+    };
+    {
+      await using gateway = await testGateway(config, { record: file });
+      const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'none' });
+      for await (const _ of await client.chat.completions.create({ ...hi, stream: true })) break;
+    }
+    expect(responsesIn(file)).toHaveLength(1);
+    model.answer('hang');
+    {
+      await using gateway = await testGateway(config, { record: file });
+      const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'none', maxRetries: 0 });
+      const gone = client.chat.completions.create(hi, { timeout: 300 });
+      await expect(gone).rejects.toThrow(/timed out/);
+    }
+    expect(responsesIn(file)).toMatchObject([{ status: 0, cut: 'client' }]);
+  });
+});
