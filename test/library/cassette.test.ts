@@ -199,6 +199,35 @@ describe('a recording of calls of models', () => {
     expect(await statusWith({ origin: 'https://attacker.example' })).toBe(403);
   });
 
+  test('a stream that was whole ends, although the client had left at its last event', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'cassette.jsonl');
+    const error = { error: { message: 'the client disconnected before the end of the response' } };
+    const left = (target: string, ...events: readonly object[]) => ({
+      at: 0,
+      request: { method: 'POST', target, headers: {}, body: { json: hi } },
+      response: {
+        ms: 0,
+        status: 200,
+        headers: { 'content-type': 'text/event-stream' },
+        events: events.map((event, ms) => ({ ms, ...event })),
+        cut: 'client',
+      },
+    });
+    writeCassette(file, [
+      left('/chat', { json: { choices: [] } }, { text: '[DONE]' }, { json: error }),
+      left('/messages', { event: 'message_stop', json: { type: 'message_stop' } }),
+      left('/responses', { json: { type: 'response.completed' } }),
+    ]);
+    await using replay = await replayCassette(file);
+    const got = ['/chat', '/messages', '/responses'].map((path) => textOf(post(replay.url + path, hi)));
+    expect(await Promise.all(got)).toEqual([
+      'data: {"choices":[]}\n\ndata: [DONE]\n\n',
+      'event: message_stop\ndata: {"type":"message_stop"}\n\n',
+      'data: {"type":"response.completed"}\n\n',
+    ]);
+  });
+
   test('streams have their pauses if that is wanted', async () => {
     await using folder = await temporaryFolder();
     const file = join(folder.path, 'cassette.jsonl');

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { setImmediate as turnOver, setTimeout as wait } from 'node:timers/promises';
 import { LIMITS } from '../../core/limits.ts';
 import { contentToSend } from './body.ts';
+import { isWhole, receivedEvents } from './cut.ts';
 import { frameOf } from './event-reader.ts';
 import type { Exchange, StreamEvent } from './format.ts';
 import type { ReplaySession } from './replay-session.ts';
@@ -30,7 +31,7 @@ export async function play(exchange: Exchange, playing: Playing): Promise<Respon
   if (status === 0) return left(playing.signal);
   const init = { status, headers: { ...headers, ...playing.headers } };
   if (events !== undefined) {
-    const frames = ReadableStream.from(framesOf(exchange, events, playing));
+    const frames = ReadableStream.from(framesOf(exchange, receivedEvents(exchange.response), playing));
     return new Response(frames, init);
   }
   const isAnswered = await answersOf(exchange, exchange.response.ms, playing);
@@ -69,6 +70,7 @@ async function* framesOf(
 ): AsyncGenerator<Uint8Array> {
   const { isFast, signal } = playing;
   const { at, response } = exchange;
+  const isLeft = response.cut === 'client' && !isWhole(response);
   // A comment, with which the head of the response is sent.
   if (!isFast || events.length === 0 || isEndless(exchange)) yield Buffer.from(':\n\n');
   let now = at;
@@ -89,8 +91,7 @@ async function* framesOf(
   }
   const isCancelled = isUnanswered(exchange) && (await untilCancelled(exchange, playing));
   // A client whose stream has ended would open another one.
-  if (!isCancelled && (response.cut === 'client' || isEndless(exchange) || isUnanswered(exchange)))
-    await left(signal);
+  if (!isCancelled && (isLeft || isEndless(exchange) || isUnanswered(exchange))) await left(signal);
   // What was written is sent first.
   if (response.cut === 'server') {
     await turnOver();

@@ -2,8 +2,9 @@ import { REDACTED } from '../../../core/credentials.ts';
 import { membersOf } from '../../../core/foreign.ts';
 import { endpointAt } from '../../../server/llm/request/endpoints.ts';
 import { canonical, differences } from '../compare.ts';
+import { receivedEvents } from '../cut.ts';
 import type { Body, Exchange, RecordedFacts, StreamEvent } from '../format.ts';
-import { Ignored } from '../ignored.ts';
+import type { Ignored } from '../ignored.ts';
 import { idText, isEndless } from '../session-tape.ts';
 import { jsonOf, pathOf, rpcMethod } from '../tape.ts';
 import { type Finding, notesOf } from './finding.ts';
@@ -13,7 +14,7 @@ import { shapeOf } from './shape.ts';
 
 export interface CompareSettings {
   readonly ignored: Ignored;
-  /** Whether texts of models are compared too. */
+  /** Whether texts of models, and what servers tell on streams without an end, are compared too. */
   readonly isStrict: boolean;
 }
 
@@ -36,10 +37,15 @@ function differing(
   // The client had left before an answer, which says nothing of the gateway.
   if (response.status === 0) return [note('it had no answer when it was recorded')];
   if (found.skipped !== undefined) return [note(found.skipped)];
+  // What of it was sent before that is another part each time.
+  if (found.wasCancelled === true && found.failure === undefined && found.status < 400) return [];
   const isAborted = response.cut === 'client' || isEndless(exchange);
+  if (isAborted && found.status === 0 && found.failure === undefined)
+    return [note('no answer has begun before the client leaves, as it had left')];
   if (found.failure !== undefined && !isAborted)
     return [{ severity: 'error', code: 'AGW0501', message: found.failure }];
-  const decided = facts === undefined || exchange.facts === undefined ? [] : decisions(exchange.facts, facts);
+  const decided =
+    facts === undefined || exchange.facts === undefined ? [] : decisions(exchange, exchange.facts, facts);
   if (found.status !== response.status) {
     const message = `status ${found.status}, and ${response.status} was recorded`;
     const said = textOf(found);
@@ -55,7 +61,7 @@ function differing(
   );
   if (response.body !== undefined && 'omitted' in response.body)
     return [...decided, ...asked, note(`its answer was not recorded: ${response.body.omitted}`)];
-  return [...decided, ...asked, ...(isAborted ? told(exchange, found) : answers(exchange, found, settings))];
+  return [...decided, ...asked, ...(isAborted ? begun : answers)(exchange, found, settings)];
 }
 
 const note = (message: string): Finding => ({ severity: 'note', code: 'AGW0507', message });
@@ -67,7 +73,7 @@ const textOf = ({ body }: Found): string => {
 };
 
 /** Who has decided, and what it has cost. */
-function decisions(recorded: RecordedFacts, now: RecordedFacts): Finding[] {
+function decisions({ response }: Exchange, recorded: RecordedFacts, now: RecordedFacts): Finding[] {
   const [before, after] = [policyOf(recorded), policyOf(now)];
   // Who else had a part in it follows from that.
   if (before !== after)
@@ -78,7 +84,8 @@ function decisions(recorded: RecordedFacts, now: RecordedFacts): Finding[] {
     ...others.map((name) =>
       changed(name, `${now[name] ?? 'no'} ${CALLED[name]} answers, and ${recorded[name] ?? 'none'} did`),
     ),
-    ...costs(recorded, now),
+    // How much of an answer there was when the client had left is chance.
+    ...(response.cut === 'client' ? [] : costs(recorded, now)),
   ];
 }
 
@@ -117,15 +124,19 @@ function costs(recorded: RecordedFacts, now: RecordedFacts): Finding[] {
 
 const dollars = (usd: number | undefined): string => (usd === undefined ? 'an unknown sum' : `${usd} USD`);
 
-/** What a server has told on a stream without an end. */
-function told(exchange: Exchange, found: Found): Finding[] {
-  const ignored = OF_CALLS;
+/** What had come before the client left. */
+function begun(exchange: Exchange, found: Found, { ignored, isStrict }: CompareSettings): Finding[] {
+  const isModel = isModelCall(exchange);
+  // What servers tell on their own comes at any time.
+  if (!isStrict && (isModel || isEndless(exchange))) return [];
+  const isRpc = isEndless(exchange) || rpcMethod(exchange.request.body) !== undefined;
+  const leftOut = ignored.and(isRpc ? OF_NOTIFICATIONS : isModel ? OF_MODELS : []);
   const texts = (events: readonly StreamEvent[]): string[] =>
     events
-      .filter(({ json }) => !('id' in membersOf(json)))
-      .map(({ json, text }) => canonical(json ?? text, ignored));
+      .filter(({ json }) => !isRpc || !('id' in membersOf(json)))
+      .map(({ json, text }) => canonical(json ?? text, leftOut));
   const now = texts(found.events ?? []);
-  const missing = texts(exchange.response.events ?? []).filter((text) => {
+  const missing = texts(receivedEvents(exchange.response)).filter((text) => {
     const at = now.indexOf(text);
     if (at !== -1) now.splice(at, 1);
     return at === -1;
@@ -136,20 +147,23 @@ function told(exchange: Exchange, found: Found): Finding[] {
 }
 
 /** What names calls, clients and versions. */
-const OF_CALLS = Ignored.of(['params._meta', 'params.progressToken']);
+const OF_NOTIFICATIONS = ['params._meta', 'params.progressToken'];
+const OF_MODELS = ['**.id', '**.created', '**.created_at'];
 /** Also what a server mints for the next request. */
 const OF_RESULTS = ['_meta', 'serverInfo.version', 'requestState', 'nextCursor'];
+
+const isModelCall = ({ facts, request: { method, target } }: Exchange): boolean =>
+  facts?.protocol === 'llm' || endpointAt(method, pathOf(target)) !== undefined;
 
 function answers(exchange: Exchange, found: Found, settings: CompareSettings): Finding[] {
   const { request, response } = exchange;
   const rpc = rpcMethod(request.body);
   if (rpc !== undefined && rpc !== '') return rpcAnswers(exchange, found, settings);
-  const path = pathOf(request.target);
-  const isLlm = exchange.facts?.protocol === 'llm' || endpointAt(request.method, path) !== undefined;
+  const isLlm = isModelCall(exchange);
   const isList = request.method === 'GET';
   if (isLlm && !isList && !settings.isStrict)
     return formFindings(shapeOf(valuesOf(response)), shapeOf(valuesOf(found)));
-  const ignored = isLlm ? settings.ignored.and(['**.id', '**.created', '**.created_at']) : settings.ignored;
+  const ignored = isLlm ? settings.ignored.and(OF_MODELS) : settings.ignored;
   const [was, is] = [comparable(response), comparable(found)];
   return (isList ? listFindings(was, is, settings.ignored) : undefined) ?? resultFindings(was, is, ignored);
 }

@@ -1,14 +1,17 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { REDACTED } from '../../../core/credentials.ts';
 import { messageOf } from '../../../core/errors.ts';
 import { isRecord, membersOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { SESSION_HEADER } from '../../../server/mcp/protocol/protocol.ts';
 import { bodyOf, contentToSend } from '../body.ts';
+import { receivedEvents } from '../cut.ts';
 import { EventReader } from '../event-reader.ts';
 import type { Body, Exchange, StreamEvent } from '../format.ts';
 import { idText, isAnswer, isEndless } from '../session-tape.ts';
 import { jsonOf, rpcMethod } from '../tape.ts';
 import { MintedValues } from './minted.ts';
+import { cancelledCalls, endOf } from './timing.ts';
 
 /** What a request gets now. */
 export interface Found {
@@ -20,6 +23,8 @@ export interface Found {
   readonly failure?: string;
   /** Why it was not sent. */
   readonly skipped?: string;
+  /** Whether the client had cancelled it while it ran. */
+  readonly wasCancelled?: boolean;
   /** Methods of requests of the server that were not recorded. */
   readonly unexpected: readonly string[];
 }
@@ -31,6 +36,8 @@ export interface SenderSettings {
   readonly headers: Readonly<Record<string, string>>;
   /** A header that tells which exchange a request belongs to. */
   readonly mark?: string;
+  /** Whether texts of models and what servers tell on streams without an end are compared. */
+  readonly isStrict: boolean;
 }
 
 /** A request of the server that was recorded, with the answer of the client. */
@@ -53,10 +60,14 @@ export class Sender {
   readonly #endings = new Set<() => void>();
   #isOver = false;
   readonly #minted = new MintedValues();
+  readonly #cancelled: ReadonlyMap<Exchange, Exchange>;
+  readonly #cancelledAt: ReadonlyMap<Exchange, number>;
 
   constructor(exchanges: readonly Exchange[], settings: SenderSettings) {
     this.#exchanges = exchanges;
     this.#settings = settings;
+    this.#cancelled = cancelledCalls(exchanges);
+    this.#cancelledAt = new Map([...this.#cancelled].map(([{ at }, call]) => [call, at]));
     for (const exchange of exchanges) this.#noteQuestions(exchange);
   }
 
@@ -64,8 +75,12 @@ export class Sender {
   async send(): Promise<ReadonlyMap<Exchange, Found>> {
     for (const exchange of this.#exchanges) {
       if (isAnswer(jsonOf(exchange.request.body))) continue;
-      const before = [...this.#results].filter(([earlier]) => endOf(earlier) <= exchange.at);
+      const cancelled = this.#cancelled.get(exchange);
+      const before = [...this.#results].filter(
+        ([earlier]) => earlier !== cancelled && this.#endOf(earlier) <= exchange.at,
+      );
       await Promise.all(before.map(([, result]) => result));
+      if (cancelled !== undefined) await this.#untilEndOr(cancelled, exchange.at - cancelled.at);
       this.#results.set(exchange, this.#exchange(exchange));
     }
     const finite = [...this.#results].filter(([exchange]) => !isEndless(exchange));
@@ -74,10 +89,26 @@ export class Sender {
     this.#isOver = true;
     for (const end of this.#endings) end();
     const timer = setTimeout(() => this.#endless.abort(), LIMITS.verifyStreamWait);
-    const all = [...this.#results].map(async ([exchange, result]) => [exchange, await result] as const);
+    const all = [...this.#results].map(async ([exchange, result]) => {
+      const found = await result;
+      return [exchange, { ...found, wasCancelled: this.#cancelledAt.has(exchange) }] as const;
+    });
     const found = new Map(await Promise.all(all));
     clearTimeout(timer);
     return found;
+  }
+
+  /** A call that was cancelled had ended with that. */
+  #endOf(exchange: Exchange): number {
+    return Math.max(endOf(exchange), this.#cancelledAt.get(exchange) ?? 0);
+  }
+
+  /** Resolves when so many milliseconds have passed, or the response of an exchange has ended. */
+  async #untilEndOr(exchange: Exchange, ms: number): Promise<void> {
+    const ended = new AbortController();
+    const passed = wait(ms, undefined, { signal: ended.signal }).catch(() => undefined);
+    await Promise.race([this.#results.get(exchange), passed]);
+    ended.abort();
   }
 
   #noteQuestions({ session, response: { events = [] } }: Exchange): void {
@@ -168,6 +199,7 @@ export class Sender {
     const { status } = response;
     const type = response.headers.get('content-type') ?? '';
     if (!/^text\/event-stream\b/i.test(type)) {
+      partly({ status, unexpected: [] });
       const bytes = new Uint8Array(await response.arrayBuffer());
       return { status, body: await bodyOf({ bytes, type, coding: '' }), unexpected: [] };
     }
@@ -177,13 +209,18 @@ export class Sender {
     const found: Found = { status, events, unexpected };
     partly(found);
     let answered = 0;
-    const { cut, events: recorded = [] } = exchange.response;
+    const { cut } = exchange.response;
+    const isRpc = isEndless(exchange) || rpcMethod(exchange.request.body) !== undefined;
+    // Not the result, which the end of the gateway has caused.
+    const countOf = (all: readonly StreamEvent[]): number => (isRpc ? told(all) : all).length;
+    const wanted = countOf(receivedEvents(exchange.response));
     const end = (): void => {
       if (isEndless(exchange) ? !this.#isOver : cut !== 'client') return;
-      // Not the result, which the end of the gateway has caused.
-      if (told(events).length >= told(recorded).length) enough.abort();
+      const isCompared = this.#settings.isStrict || !isEndless(exchange);
+      if (!isCompared || countOf(events) >= wanted) enough.abort();
     };
     this.#endings.add(end);
+    if (isEndless(exchange)) end();
     for await (const chunk of response.body ?? []) {
       reader.read(chunk, 0);
       // Events without data say that a stream can be resumed.
@@ -241,13 +278,6 @@ function withoutRedacted(target: string): string {
   const [path = '', query] = target.split('?');
   const kept = query?.split('&').filter((pair) => !pair.endsWith(`=${REDACTED}`)) ?? [];
   return kept.length === 0 ? path : `${path}?${kept.join('&')}`;
-}
-
-/** When the response of an exchange had ended, as far as it is known. */
-function endOf(exchange: Exchange): number {
-  const { at, response } = exchange;
-  if (isEndless(exchange)) return Number.POSITIVE_INFINITY;
-  return at + Math.max(response.ms, response.events?.at(-1)?.ms ?? 0);
 }
 
 /** `fetch` hides why a connection failed. */

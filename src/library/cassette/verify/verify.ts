@@ -8,7 +8,6 @@ import { Sender, type SenderSettings } from './sender.ts';
 export interface VerifySettings extends SenderSettings {
   /** Paths of members of answers that may differ. */
   readonly ignore: readonly string[];
-  readonly isStrict: boolean;
   /** Called when everything was sent. */
   sent?(): Promise<void>;
   /** What the gateway knows of the request of an exchange, if it is our own. */
