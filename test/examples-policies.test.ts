@@ -1,9 +1,9 @@
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { assertThat, stubMcpServer, type TestGateway, testGateway } from '../src/library/testing/index.ts';
 import { temporaryFolder } from './kit/folder.ts';
-import { gateway, type TestGateway } from './kit/gateway.ts';
+import { gateway } from './kit/gateway.ts';
 import { startIdp } from './kit/idp.ts';
 import { answering, bodyOf, completion, llmProvider } from './kit/llm-provider.ts';
 import { openSession, toolCall } from './kit/mcp.ts';
@@ -11,9 +11,15 @@ import { mcpUpstream } from './kit/mcp-upstream.ts';
 import { send } from './kit/send.ts';
 import { httpUpstream } from './kit/upstream.ts';
 
+const fileOf = (name: string): URL => new URL(`../examples/${name}`, import.meta.url);
+
 /** A gateway with a file of examples/, whose variables these are. */
 const example = (name: string, env: Record<string, string>): Promise<TestGateway> =>
-  gateway(readFileSync(fileURLToPath(new URL(`../examples/${name}`, import.meta.url)), 'utf8'), { env });
+  testGateway(fileOf(name), { env });
+
+/** The same, with the lines of its access log. */
+const loggedExample = (name: string, env: Record<string, string>) =>
+  gateway(readFileSync(fileOf(name), 'utf8'), { env });
 
 /** What `npx` runs in examples, as a program without downloads: an MCP server with three tools. */
 const NPX = `#!${process.execPath}
@@ -42,7 +48,7 @@ test('examples/policies.yaml answers health checks, limits and restricts tools, 
   await using folder = await folderWithNpx();
   await using service = await httpUpstream();
   const env = { POLICIES_PORT: '0', SERVICE_ADDR: service.address, PATH: folder.path };
-  await using gate = await example('policies.yaml', env);
+  await using gate = await loggedExample('policies.yaml', env);
   expect((await send(`${gate.url}/healthz`)).text).toBe('ok');
   expect((await send(`${gate.url}/mcp`, { method: 'POST' })).status).toBe(401);
   const asking = { origin: 'https://app.example.com', 'access-control-request-method': 'POST' };
@@ -65,7 +71,7 @@ test('examples/policies.yaml answers health checks, limits and restricts tools, 
 
 test('examples/quickstart.yaml has the tools of three servers behind one endpoint, and a model', async () => {
   await using folder = await folderWithNpx();
-  await using memory = await mcpUpstream();
+  await using memory = await stubMcpServer({ search_knowledge: () => 'found' });
   const env = {
     QUICKSTART_PORT: '0',
     QUICKSTART_LLM_PORT: '0',
@@ -82,7 +88,9 @@ test('examples/quickstart.yaml has the tools of three servers behind one endpoin
   );
   const called = await session.send(toolCall(2, 'files_echo'));
   expect(called.result.content[0].text).toBe('echo of @modelcontextprotocol/server-filesystem /data');
-  const answer = await send(`http://127.0.0.1:${gate.ports[1]}/v1/chat/completions`, {
+  await assertThat(gate).toHaveCalledTool('echo', 'files');
+  const [, llm] = Object.values(gate.urls);
+  const answer = await send(`${llm}/v1/chat/completions`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ model: 'any', messages: [{ role: 'user', content: 'hello' }] }),
@@ -101,7 +109,7 @@ test('examples/external-authorization.yaml asks the daemon who the client is, an
     { socket: true },
   );
   await using service = await httpUpstream();
-  await using gate = await example('external-authorization.yaml', {
+  await using gate = await loggedExample('external-authorization.yaml', {
     AUTHZ_PORT: '0',
     IDENTITY_SOCKET: daemon.address.replace('unix:', ''),
     SERVICE_ADDR: service.address,
@@ -134,6 +142,7 @@ test('examples/llm.yaml needs a key, limits answers, asks the guardrail, and kee
       body: JSON.stringify({ model, max_tokens: 5000, messages: [{ role: 'user', content: 'hi' }] }),
     });
   expect((await ask({})).status).toBe(401);
+  await assertThat(gate).toBeDeniedBy('apiKey');
   const key = { authorization: 'Bearer demo-key' };
   expect((await ask(key)).status).toBe(200);
   expect(bodyOf(provider)).toMatchObject({ max_tokens: 1000 });
@@ -141,9 +150,11 @@ test('examples/llm.yaml needs a key, limits answers, asks the guardrail, and kee
   expect(guardrail.received.map(({ target }) => target)).toEqual(['/v1/check']);
   action = { body: 'not allowed here', status_code: 403, reason: 'no' };
   expect((await ask(key)).status).toBe(403);
+  await assertThat(gate).toBeDeniedBy('guardrails');
   expect(provider.received).toHaveLength(1);
   expect((await ask(key, 'echo')).text).toContain('hi');
-  expect((await gate.accessLine(2))['gw.ai.usage.cost.total']).toBeDefined();
+  await gate.idle();
+  expect(gate.requests[1]?.costUsd).toBeGreaterThan(0);
 });
 
 test('examples/memory-namespaces.yaml names the namespace of the caller, whatever the client sends', async () => {
