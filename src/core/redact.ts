@@ -54,10 +54,14 @@ export class Redactor {
     this.#known = ordered.length === 0 ? undefined : new RegExp(ordered.map(escapeRegExp).join('|'), 'g');
   }
 
+  /** Redacts only the secrets that are known. */
+  known(value: string): string {
+    return this.#known === undefined ? value : value.replace(this.#known, REDACTED);
+  }
+
   /** Redacts a text. */
   text(value: string): string {
-    const known = this.#known === undefined ? value : value.replace(this.#known, REDACTED);
-    const clean = known
+    const clean = this.known(value)
       .replace(USERINFO, `$1${REDACTED}@`)
       .replace(PARAMETER, (whole, lead: string, name: string) =>
         isSensitiveName(decodedName(name)) ? `${lead}${REDACTED}` : whole,

@@ -2,6 +2,7 @@ import { isSensitiveName, REDACTED, redactTarget } from '../../core/credentials.
 import { isRecord } from '../../core/foreign.ts';
 import { LruMap } from '../../core/lru-map.ts';
 import { byForm, Redactor } from '../../core/redact.ts';
+import { isLast } from './event-reader.ts';
 import type { Body, StreamEvent } from './format.ts';
 
 /** What of a configuration decides what is secret. */
@@ -52,8 +53,29 @@ export class Redaction {
   }
 
   text(text: string, rules: Rules): string {
+    return this.#encoded(rules.redactor().line(this.#fromClients.text(text)), rules);
+  }
+
+  get #fromClients(): Redactor {
     this.#ofClients ??= new Redactor(this.#credentials.values());
-    return rules.redactor().line(this.#ofClients.text(text));
+    return this.#ofClients;
+  }
+
+  #known(text: string, rules: Rules): string {
+    return rules.redactor().known(this.#fromClients.known(text));
+  }
+
+  /** In base64, a secret looks different behind other text, such as the name of a user. */
+  #encoded(text: string, rules: Rules): string {
+    return text.replace(BASE64, (run) => {
+      if (run.length > ENCODED_CREDENTIAL) return run;
+      // What precedes may be made of the same characters.
+      const isSecret = [0, 1, 2, 3].some((start) => {
+        const plain = Buffer.from(run.slice(start), 'base64').toString();
+        return this.#known(plain, rules) !== plain;
+      });
+      return isSecret ? REDACTED : run;
+    });
   }
 
   target(target: string, rules: Rules): string {
@@ -108,24 +130,25 @@ export class Redaction {
    */
   #joined(events: readonly StreamEvent[], rules: Rules): StreamEvent[] {
     const texts = new Map<string, string>();
-    for (const { json } of events)
-      eachPiece(json, (path, piece) => texts.set(path, (texts.get(path) ?? '') + piece));
+    const add = (path: string, piece: string): string => {
+      texts.set(path, (texts.get(path) ?? '') + piece);
+      return piece;
+    };
+    for (const event of events) mapEvent(event, add);
     const changed = new Map<string, string>();
     for (const [path, text] of texts) {
-      const clean = this.text(text, rules);
+      // Events that are texts may as well be lines, of which one does not tell what the next one is.
+      const clean = path.startsWith(PLAIN) ? this.#known(text, rules) : this.text(text, rules);
       if (clean !== text) changed.set(path, clean);
     }
     if (changed.size === 0) return [...events];
-    return events.map((event) => ({
-      ...event,
-      ...(event.json !== undefined && {
-        json: mapPieces(event.json, (path, piece) => {
-          const clean = changed.get(path);
-          if (clean !== undefined) changed.set(path, '');
-          return clean ?? piece;
-        }),
+    return events.map((event) =>
+      mapEvent(event, (path, piece) => {
+        const clean = changed.get(path);
+        if (clean !== undefined) changed.set(path, '');
+        return clean ?? piece;
       }),
-    }));
+    );
   }
 }
 
@@ -136,6 +159,10 @@ export const redactedByForm = (value: unknown, name: string): unknown =>
 /** As in `Redactor`: shorter values would match other text by chance. */
 const SHORTEST = 6;
 
+/** What may be base64, and how long one with a credential is at most. */
+const BASE64 = /[A-Za-z0-9+/_-]{10,}/g;
+const ENCODED_CREDENTIAL = 8192;
+
 /** Members whose values are pieces of one text in the streams of the APIs of models. */
 const PIECES = new Set([
   'content',
@@ -144,26 +171,49 @@ const PIECES = new Set([
   'arguments',
   'partial_json',
   'thinking',
+  'reasoning',
   'reasoning_content',
+  'refusal',
 ]);
 
-function eachPiece(value: unknown, see: (path: string, piece: string) => void): void {
-  mapPieces(value, (path, piece) => {
-    see(path, piece);
-    return piece;
-  });
+/** Members that tell to which of several texts a piece belongs: choice, call of a tool, block or item. */
+const PLACES = ['index', 'output_index', 'content_index', 'summary_index'];
+
+type Change = (path: string, piece: string) => string;
+
+/** The path of events that are texts, before their name. */
+const PLAIN = 'text:';
+
+function mapEvent(event: StreamEvent, change: Change): StreamEvent {
+  if (event.json !== undefined) return { ...event, json: mapPieces(event.json, change, '') };
+  if (event.text === undefined || isLast(event)) return event;
+  return { ...event, text: change(PLAIN + (event.event ?? ''), event.text) };
 }
 
-function mapPieces(value: unknown, change: (path: string, piece: string) => string, path = ''): unknown {
-  if (Array.isArray(value)) return value.map((item, index) => mapPieces(item, change, `${path}[${index}]`));
+function mapPieces(value: unknown, change: Change, path: string): unknown {
+  if (Array.isArray(value))
+    return value.map((item, index) =>
+      mapPieces(item, change, placeIn(item) === '' ? `${path}[${index}]` : path),
+    );
   if (!isRecord(value) || isExactNumber(value)) return value;
+  const place = path + placeIn(value);
   return Object.fromEntries(
     Object.entries(value).map(([name, member]) => {
-      const at = `${path}.${name}`;
+      const at = `${place}.${name}`;
       const isPiece = typeof member === 'string' && PIECES.has(name);
       return [name, isPiece ? change(at, member) : mapPieces(member, change, at)];
     }),
   );
+}
+
+function placeIn(value: unknown): string {
+  if (!isRecord(value)) return '';
+  const places = PLACES.flatMap((name) =>
+    typeof value[name] === 'number' ? [`${name}=${value[name]}`] : [],
+  );
+  // Some services give each event another id of the item.
+  if (places.length === 0 && typeof value['item_id'] === 'string') places.push(value['item_id']);
+  return places.length === 0 ? '' : `[${places.join()}]`;
 }
 
 function mapTexts(value: unknown, change: (text: string) => string): unknown {
