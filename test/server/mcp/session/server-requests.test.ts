@@ -72,7 +72,7 @@ describe('server requests while no GET stream is open', () => {
     await using gate = await gateway(mcpConfig([A]));
     const session = await openSession(`${gate.url}/mcp`);
     // The server asks for the second call first, so each request goes out on the stream of the other call.
-    const opening = openCall(session, call(1, 'ask', { after: 300, params: { of: 1 } }));
+    const opening = openCall(session, call(1, 'ask', { after: 2_000, params: { of: 1 } }));
     const ping = (): Promise<unknown> => session.request('ping');
     await ping();
     const [first, second] = await Promise.all([
