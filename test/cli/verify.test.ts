@@ -178,9 +178,18 @@ describe('agctl verify', () => {
       },
     } as GatewayConfig);
     expect(denied.code).toBe(1);
-    expect(denied.reported.map((each) => each.message)).toContain(
+    const ofCalls = denied.reported.filter(({ message }) => message.includes('tools/call'));
+    // Two clients have called it.
+    expect(ofCalls.map(({ message }) => message)).toEqual([
       'POST /mcp tools/call read: no server answers, and files did',
-    );
+      'POST /mcp tools/call read: the call fails, and a result was recorded',
+      'POST /mcp tools/call read: no server answers, and files did',
+      'POST /mcp tools/call read: the call fails, and a result was recorded',
+    ]);
+    expect(ofCalls[1]?.notes).toEqual([
+      expect.stringMatching(/^result: recorded \{"content".*, now nothing$/),
+      'error: recorded nothing, now {"code":-32602,"message":"Unknown tool: read"}',
+    ]);
 
     const dear = await verified({ ...config, config: { modelCatalog: [prices('2', '5')] } } as GatewayConfig);
     expect(dear.reported.map((each) => [each.code, each.message])).toEqual(
@@ -270,6 +279,7 @@ describe('agctl verify', () => {
     expect((await refused('-f', join(folder.path, 'none.yaml')))[0]).toBe(2);
     const invalid = join(folder.path, 'invalid.yaml');
     writeFileSync(invalid, 'gatways: {}');
-    expect((await refused('-f', invalid))[0]).toBe(1);
+    // 1 says that something differs.
+    expect((await refused('-f', invalid))[0]).toBe(2);
   });
 });

@@ -63,7 +63,7 @@ async function compare(
     await expectAnswers(Object.values(urls));
     return await verify(cassette, { ...settings, urls });
   } catch (error) {
-    if (error instanceof ConfigError) throw new CommandError('not_ok', error.message);
+    if (error instanceof ConfigError) throw new CommandError('usage', error.message);
     if (error instanceof GatewayNamesError) throw new CommandError('usage', error.message);
     if (file !== undefined && /^(?:ENOENT|EACCES|EISDIR)$/.test(errorCode(error)))
       throw new CommandError('usage', `${file} cannot be read: ${messageOf(error)}`);

@@ -26,7 +26,7 @@ export function notesOf(differences: readonly Difference[]): string[] {
       ...each,
       found: redactedByForm(each.found, String(each.path.at(-1))),
     });
-    return `${pathText(each.path)}: recorded ${recorded}, now ${found}`;
+    return `${pathText(each.path) || 'the result'}: recorded ${recorded}, now ${found}`;
   });
   return differences.length > most ? [...notes, `and ${differences.length - most} more`] : notes;
 }

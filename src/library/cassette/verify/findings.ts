@@ -180,10 +180,18 @@ function rpcAnswers(exchange: Exchange, found: Found, { ignored }: CompareSettin
   const inResult = ignored.in('result').and(OF_RESULTS);
   const lists = listFindings(was['result'], is['result'], inResult);
   if (lists !== undefined && is['error'] === undefined) return lists;
-  return [
-    ...resultFindings(was['result'], is['result'], inResult),
-    ...resultFindings(was['error'], is['error'], ignored.in('error')),
-  ];
+  const fails = is['error'] !== undefined;
+  if (fails === (was['error'] !== undefined))
+    return fails
+      ? resultFindings(was['error'], is['error'], ignored.in('error'))
+      : resultFindings(was['result'], is['result'], inResult);
+  const parts = ['result', 'error'].filter((name) => !ignored.in(name).isHere);
+  const all = parts.map((name) => ({ path: [name], recorded: was[name], found: is[name] }));
+  if (all.length === 0) return [];
+  const message = fails
+    ? 'the call fails, and a result was recorded'
+    : 'the call succeeds, and an error was recorded';
+  return [{ severity: 'error', code: 'AGW0503', message, notes: notesOf(all) }];
 }
 
 function resultFindings(was: unknown, is: unknown, ignored: Ignored): Finding[] {
