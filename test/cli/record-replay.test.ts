@@ -9,6 +9,7 @@ import { openSession } from '../kit/mcp.ts';
 import { freePort } from '../kit/ports.ts';
 import { service } from '../kit/process.ts';
 import { until } from '../kit/until.ts';
+import { httpUpstream } from '../kit/upstream.ts';
 
 const called = { name: 'echo', arguments: { message: 'hello' } };
 
@@ -108,6 +109,11 @@ test('replay refuses a broken file with its line, a path that is none, and a por
   expect(await cli(['replay', file, '--port', '70000'])).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('--port: expected 0 to 65535, found 70000'),
+  });
+  await using taken = await httpUpstream();
+  expect(await cli(['replay', file, '--port', String(taken.port)])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(`port ${taken.port} is already in use`),
   });
   expect(await cli(['replay', join(folder.path, 'none.jsonl')])).toMatchObject({
     code: 2,

@@ -11,6 +11,7 @@ import { replayCassette, type StubModel, stubModel, testGateway } from '../../sr
 import { writeCassette } from '../kit/cassette.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { send } from '../kit/send.ts';
+import { until } from '../kit/until.ts';
 
 Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false });
 
@@ -226,6 +227,73 @@ describe('a recording of calls of models', () => {
       'event: message_stop\ndata: {"type":"message_stop"}\n\n',
       'data: {"type":"response.completed"}\n\n',
     ]);
+  });
+
+  test('a request that its client had given up is answered as an equal one that follows, or waits and says so', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'cassette.jsonl');
+    const asked = (at: number, json: object, response: object) => ({
+      at,
+      request: { method: 'POST', target: '/ask', headers: {}, body: { json } },
+      response: { ms: 0, status: 200, headers: {}, ...response },
+    });
+    const left = { status: 0, cut: 'client' };
+    writeCassette(file, [
+      asked(0, { n: 1 }, left),
+      asked(1, { n: 1 }, { cut: 'client', events: [] }),
+      asked(2, { n: 1 }, { body: { text: 'first' } }),
+      asked(3, { n: 1 }, { body: { text: 'second' } }),
+      asked(4, { n: 2 }, left),
+    ]);
+    await using replay = await replayCassette(file);
+    const ask = `${replay.url}/ask`;
+    for (const text of ['first', 'second']) expect(await textOf(post(ask, { n: 1 }))).toBe(text);
+    expect(replay.unmatched).toEqual([]);
+    const leaving = new AbortController();
+    const headers = { 'content-type': 'application/json' };
+    const waiting = [1, 2].map(() =>
+      fetch(ask, { method: 'POST', headers, body: '{"n":2}', signal: leaving.signal }),
+    );
+    const ended = Promise.allSettled(waiting);
+    await until(() => replay.unmatched.length > 0);
+    expect(await textOf(post(ask, { n: 1 }))).toBe('second');
+    leaving.abort(new Error('patient enough'));
+    const reasons = (await ended).map((each) => (each.status === 'rejected' ? each.reason.message : each));
+    expect(reasons).toEqual(['patient enough', 'patient enough']);
+    expect(replay.unmatched).toEqual([
+      `POST /ask waits: in ${file}:6 the recorded client had left before an answer`,
+    ]);
+  });
+
+  test('a large number in a message is shown as it was sent', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'cassette.jsonl');
+    const body = { json: { n: 1 } };
+    const response = { ms: 0, status: 200, headers: {} };
+    writeCassette(file, [{ at: 0, request: { method: 'POST', target: '/', headers: {}, body }, response }]);
+    await using replay = await replayCassette(file);
+    const headers = { 'content-type': 'application/json' };
+    const asked = '{"n":12345678901234567890,"m":{"o":12345678901234567891}}';
+    const text = await textOf(fetch(replay.url, { method: 'POST', headers, body: asked }));
+    expect(text).toContain('  n: recorded 1, asked 12345678901234567890\n');
+    expect(text).toContain('  m: recorded nothing, asked {"o":12345678901234567891}\n');
+  });
+
+  test('options that are none are refused', async () => {
+    const refused = async (options: object): Promise<string> =>
+      replayCassette('none.jsonl', options).then(
+        () => 'accepted',
+        (error: Error) => `${error.name}: ${error.message}`,
+      );
+    expect(await refused({ ignore: 'a' })).toBe(
+      'TypeError: replayCassette: `ignore`: expected a list of paths such as [\'metadata.run\'], found "a"',
+    );
+    expect(await refused({ timing: 1 })).toBe(
+      'TypeError: replayCassette: `timing`: expected true or false, found 1',
+    );
+    expect(await refused({ ignored: [] })).toBe(
+      'TypeError: replayCassette: no option `ignored`, expected ignore or timing',
+    );
   });
 
   test('streams have their pauses if that is wanted', async () => {

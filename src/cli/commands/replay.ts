@@ -1,6 +1,6 @@
 import { messageOf } from '../../core/errors.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
-import { errorCode } from '../../core/foreign.ts';
+import { errorCode, membersOf } from '../../core/foreign.ts';
 import { isLoopback } from '../../core/listen.ts';
 import { counted } from '../../core/render/counted.ts';
 import { VERSION } from '../../core/version.ts';
@@ -53,7 +53,7 @@ async function open(cassette: Cassette, settings: Parameters<typeof serveReplay>
     if (errorCode(error) === 'EADDRINUSE')
       throw new CommandError(
         'not_ok',
-        'a port of the recording is already in use',
+        `port ${String(membersOf(error)['port'])} is already in use`,
         'choose others with --port, or --port 0 for free ones',
       );
     throw new CommandError('not_ok', `cannot listen: ${messageOf(error)}`);

@@ -154,7 +154,7 @@ export class Redaction {
 
 /** A value without what looks like a credential, for messages; `name` is that of its member. */
 export const redactedByForm = (value: unknown, name: string): unknown =>
-  mapTexts(byForm.value(value, name), (text) => byForm.line(text));
+  mapTexts(harmless(value, byForm.value(value, name)), (text) => byForm.line(text));
 
 /** As in `Redactor`: shorter values would match other text by chance. */
 const SHORTEST = 6;

@@ -3,13 +3,14 @@ import { LIMITS } from '../../core/limits.ts';
 import { LruMap } from '../../core/lru-map.ts';
 import { META, SESSION_HEADER } from '../../server/mcp/protocol/protocol.ts';
 import { bodyOf } from './body.ts';
+import { isGivenUp } from './cut.ts';
 import type { Cassette, Exchange } from './format.ts';
 import { Ignored } from './ignored.ts';
 import { type Playing, play } from './player.ts';
 import { ReplaySession } from './replay-session.ts';
 import { cancellation, cancelledBy, idText, isAnswer, isMcp, SessionTape } from './session-tape.ts';
 import { type Asked, jsonOf, pathOf, rpcMethod, Tape } from './tape.ts';
-import { explain, refusal } from './unmatched.ts';
+import { explain, explainWaiting, refusal } from './unmatched.ts';
 
 export interface ReplaySettings {
   /** Paths of members that are ignored where bodies are compared, beside ids of calls. */
@@ -27,6 +28,8 @@ export class Replay {
   readonly #settings: ReplaySettings;
   /** Gateway and path of requests that are MCP messages. */
   readonly #mcpPaths: ReadonlySet<string>;
+  /** Exchanges without an answer of which was told. */
+  readonly #waiting = new Set<Exchange>();
   readonly #sessions = new LruMap<string, ReplaySession>(LIMITS.cassetteSessions);
 
   /** @throws TypeError for a path of an ignored member that is none */
@@ -101,6 +104,10 @@ export class Replay {
       const explanation = `${this.#cassette.file}:${line} has no body: ${response.body.omitted}`;
       this.#settings.onUnmatched?.(explanation);
       return refusal(501, explanation, asked, request.headers);
+    }
+    if (isGivenUp(found) && !this.#waiting.has(found)) {
+      this.#waiting.add(found);
+      this.#settings.onUnmatched?.(explainWaiting(asked, found, this.#cassette.file));
     }
     session?.calls.set(idText(jsonOf(asked.body)), idText(jsonOf(found.request.body)));
     const own = session ?? this.#begun(found, asked);

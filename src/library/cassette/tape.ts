@@ -3,6 +3,7 @@ import { isRecord, membersOf } from '../../core/foreign.ts';
 import { endpointAt } from '../../server/llm/request/endpoints.ts';
 import { META } from '../../server/mcp/protocol/protocol.ts';
 import { canonical, type Difference, differences } from './compare.ts';
+import { isGivenUp } from './cut.ts';
 import type { Body, Cassette, Exchange, RecordedRequest } from './format.ts';
 import type { Ignored } from './ignored.ts';
 
@@ -60,10 +61,12 @@ export class Tape {
       if (same === undefined) this.#byKey.set(key, [exchange]);
       else same.push(exchange);
     }
+    for (const [key, same] of this.#byKey) this.#byKey.set(key, withoutGivenUp(same));
   }
 
   /**
-   * The exchange that answers a request: of equal ones the first, then the second, and the last again and again. Those of the session
+   * The exchange that answers a request: of equal ones the first, then the second, and the last again and again, without those that the
+   * client had given up before one was answered. Those of the session
    * `within` are counted by its `counts`; others answer if it has none.
    */
   find(asked: Asked, within?: { readonly label: string; readonly counts: Counts }): Exchange | Unmatched {
@@ -121,6 +124,12 @@ export class Tape {
       ? this.#ignored
       : this.#ignored.and(OF_MODEL_CALLS);
   }
+}
+
+/** A client may be more patient now. */
+function withoutGivenUp(equal: Exchange[]): Exchange[] {
+  const last = equal.findLastIndex((exchange) => !isGivenUp(exchange));
+  return equal.filter((exchange, at) => at > last || !isGivenUp(exchange));
 }
 
 function next(equal: readonly Exchange[], key: string, counts: Counts): Exchange {

@@ -7,6 +7,7 @@ import { escapeControls } from '../../core/render/width.ts';
 import { clientFormat } from '../../server/llm/request/endpoints.ts';
 import { errorMessage } from '../../server/mcp/protocol/protocol.ts';
 import { shown } from './compare.ts';
+import type { Exchange } from './format.ts';
 import { redactedByForm } from './redaction.ts';
 import { type Asked, jsonOf, pathOf, rpcMethod, type Unmatched } from './tape.ts';
 
@@ -30,6 +31,10 @@ export function explain({ asked, nearest, isKnownPath }: Unmatched, file: string
   const title = `${call} is not in the cassette: ${file}:${exchange.line} is the nearest, with ${counted(differences.length, 'difference')}`;
   return [title, ...lines, ...more, 'Record it again, or ignore what may differ.'].join('\n');
 }
+
+/** Why a request gets no answer, until its client leaves. */
+export const explainWaiting = (asked: Asked, { line }: Exchange, file: string): string =>
+  `${escapeControls(byForm.text(callText(asked)))} waits: in ${file}:${line} the recorded client had left before an answer`;
 
 function callText({ method, target, body }: Asked): string {
   const rpc = rpcMethod(body);

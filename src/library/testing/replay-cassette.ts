@@ -16,7 +16,7 @@ export interface ReplayedCassette extends AsyncDisposable {
   readonly url: string;
   /** The same of each gateway of the recording, by its name. */
   readonly urls: Readonly<Record<string, string>>;
-  /** Why requests were not answered: no recorded one was the same. */
+  /** Why requests were not answered: no recorded one was the same, or the recorded client had left before an answer. */
   readonly unmatched: readonly string[];
   close(): Promise<void>;
 }
@@ -24,12 +24,14 @@ export interface ReplayedCassette extends AsyncDisposable {
 /**
  * Serves a recording of `testGateway` or `agctl record` on free ports of 127.0.0.1.
  *
- * @throws `Error` with the file and line if it is no recording
+ * @throws `Error` with the file and line if it is no recording, `TypeError` for options that are none
  */
 export async function replayCassette(
   file: string | URL,
-  { ignore = [], timing = false }: ReplayOptions = {},
+  options: ReplayOptions = {},
 ): Promise<ReplayedCassette> {
+  checkOptions(options);
+  const { ignore = [], timing = false } = options;
   const unmatched: string[] = [];
   const cassette = readCassette(file instanceof URL ? fileURLToPath(file) : file);
   const { urls, close } = await serveReplay(cassette, {
@@ -40,3 +42,26 @@ export async function replayCassette(
   });
   return { url: Object.values(urls)[0] ?? '', urls, unmatched, close, [Symbol.asyncDispose]: close };
 }
+
+/** Callers without types give others too. @throws TypeError */
+function checkOptions(options: object): void {
+  for (const [name, value] of Object.entries(options)) {
+    const expected = EXPECTED[name];
+    if (expected === undefined)
+      throw new TypeError(
+        `replayCassette: no option \`${name}\`, expected ${Object.keys(EXPECTED).join(' or ')}`,
+      );
+    if (value !== undefined && !expected.isMet(value))
+      throw new TypeError(
+        `replayCassette: \`${name}\`: expected ${expected.what}, found ${JSON.stringify(value)}`,
+      );
+  }
+}
+
+const EXPECTED: Readonly<Record<string, { readonly what: string; isMet(value: unknown): boolean }>> = {
+  ignore: {
+    what: "a list of paths such as ['metadata.run']",
+    isMet: (value) => Array.isArray(value) && value.every((path) => typeof path === 'string'),
+  },
+  timing: { what: 'true or false', isMet: (value) => typeof value === 'boolean' },
+};
