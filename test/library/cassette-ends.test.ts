@@ -106,4 +106,27 @@ describe('the end of a recorded response', () => {
     }
     expect(responsesIn(file)).toMatchObject([{ status: 0, cut: 'client' }]);
   });
+
+  test('of two recordings into one file, the earlier one ends with an error, and the other stays as it is', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'cassette.jsonl');
+    await using model = await stubModel('one');
+    const config: GatewayConfig = {
+      gateways: { default: { port: 3000 } },
+      llm: { models: [{ name: '*', ...model.as('openAI') }] },
+    };
+    const earlier = await testGateway(config, { record: file });
+    await earlier.fetch('/v1/models');
+    await earlier.idle();
+    {
+      await using later = await testGateway(config, { record: file });
+      await later.fetch('/v1/models');
+      await earlier.fetch('/v1/models');
+      await expect(earlier.close()).rejects.toThrow(
+        `${file} is not complete: another recording, or something else, has changed it`,
+      );
+      await later.fetch('/v1/models');
+    }
+    expect(responsesIn(file)).toHaveLength(2);
+  });
 });

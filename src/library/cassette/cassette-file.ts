@@ -1,4 +1,14 @@
-import { appendFileSync, closeSync, existsSync, fchmodSync, ftruncateSync, openSync, rmSync } from 'node:fs';
+import {
+  appendFileSync,
+  closeSync,
+  existsSync,
+  fchmodSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  rmSync,
+} from 'node:fs';
 import { VERSION } from '../../core/version.ts';
 import { FORMAT, type Head, type RecordedExchange } from './format.ts';
 
@@ -8,6 +18,9 @@ export class CassetteFile {
   readonly #descriptor: number;
   readonly #isNew: boolean;
   #state: 'opened' | 'begun' | 'closed' = 'opened';
+  /** The first line, and how many bytes were written. */
+  #head = Buffer.alloc(0);
+  #size = 0;
   #gateways: ReadonlySet<string> = new Set();
   /** Exchanges that were written; undefined if the recording has not begun. */
   count: number | undefined;
@@ -16,7 +29,7 @@ export class CassetteFile {
   constructor(path: string, replace: boolean) {
     this.path = path;
     this.#isNew = !existsSync(path);
-    this.#descriptor = openSync(path, replace ? 'a' : 'ax', 0o600);
+    this.#descriptor = openSync(path, replace ? 'a+' : 'ax+', 0o600);
   }
 
   begin(gateways: Head['gateways']): void {
@@ -26,20 +39,19 @@ export class CassetteFile {
     // A file that is replaced has its own mode.
     fchmodSync(this.#descriptor, 0o600);
     ftruncateSync(this.#descriptor);
-    this.#write({
-      cassette: FORMAT,
-      agctl: VERSION,
-      time: new Date().toISOString(),
-      gateways,
-    } satisfies Head);
+    const time = new Date().toISOString();
+    this.#head = lineOf({ cassette: FORMAT, agctl: VERSION, time, gateways } satisfies Head);
+    this.#append(this.#head);
   }
 
-  /** @throws an error if the gateway of the exchange was added by a reload, or the file cannot be written */
+  /** @throws an error if the gateway of the exchange was added by a reload, something else has changed the file, or it cannot be written */
   add(exchange: RecordedExchange): void {
     if (this.#state !== 'begun') return;
     if (!this.#gateways.has(exchange.gateway))
       throw new Error(`the gateway \`${exchange.gateway}\` was added while it was recorded`);
-    this.#write(exchange);
+    // A lock would outlive a process that is killed.
+    if (!this.#isOwn()) throw new Error('another recording, or something else, has changed it');
+    this.#append(lineOf(exchange));
     this.count = (this.count ?? 0) + 1;
   }
 
@@ -51,7 +63,17 @@ export class CassetteFile {
     this.#state = 'closed';
   }
 
-  #write(line: object): void {
-    appendFileSync(this.#descriptor, `${JSON.stringify(line)}\n`);
+  /** Another recording has another first line, or has added others. */
+  #isOwn(): boolean {
+    const first = Buffer.alloc(this.#head.byteLength);
+    readSync(this.#descriptor, first, 0, first.byteLength, 0);
+    return first.equals(this.#head) && fstatSync(this.#descriptor).size === this.#size;
+  }
+
+  #append(line: Uint8Array): void {
+    appendFileSync(this.#descriptor, line);
+    this.#size += line.byteLength;
   }
 }
+
+const lineOf = (line: object): Buffer<ArrayBuffer> => Buffer.from(`${JSON.stringify(line)}\n`);

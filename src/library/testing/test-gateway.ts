@@ -26,7 +26,7 @@ export interface TestGateway extends Gateway {
 
 /** Options of `testGateway`. */
 export interface TestGatewayOptions extends Omit<GatewayOptions, 'listen'> {
-  /** A file that gets what clients send and receive, without secrets, for `replayCassette`. It is replaced. */
+  /** A file that gets what clients send and receive, with known secrets redacted, for `replayCassette`. It is replaced. */
   readonly record?: string | URL;
 }
 
