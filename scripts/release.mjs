@@ -19,8 +19,8 @@ const NAMING_VERSION = [
 const SECRET =
   /(?:^|\/)(?:\.env|[^/]*\.env|\.npmrc|\.netrc|id_\w+|[^/]*\.(?:pem|key|p12|pfx|jks|db|sqlite))$/;
 
-/** Files of sources and tests, which `files` of package.json must not name. Examples have sources of their own. */
-const SOURCE = /^(?:src|test|scripts|bench|node_modules)\/|^(?!examples\/).*(?<!\.d)\.[cm]?tsx?$|\.map$/;
+/** Files of sources and tests, which `files` of package.json must not name. The example of an agent is one of sources. */
+const SOURCE = /^(?:src|test|scripts|bench|node_modules)\/|^(?!examples\/agent\/).*(?<!\.d)\.[cm]?tsx?$|\.map$/;
 
 const SBOM = join(root, 'results/sbom.cdx.json');
 
