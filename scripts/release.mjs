@@ -20,7 +20,8 @@ const SECRET =
   /(?:^|\/)(?:\.env|[^/]*\.env|\.npmrc|\.netrc|id_\w+|[^/]*\.(?:pem|key|p12|pfx|jks|db|sqlite))$/;
 
 /** Files of sources and tests, which `files` of package.json must not name. The example of an agent is one of sources. */
-const SOURCE = /^(?:src|test|scripts|bench|node_modules)\/|^(?!examples\/agent\/).*(?<!\.d)\.[cm]?tsx?$|\.map$/;
+const SOURCE =
+  /^(?:src|test|scripts|bench|node_modules)\/|^(?!examples\/agent\/).*(?<!\.d)\.[cm]?tsx?$|\.map$/;
 
 const SBOM = join(root, 'results/sbom.cdx.json');
 

@@ -259,6 +259,16 @@ describe('every policy with tool search', () => {
     await using service = await httpUpstream();
     await using limits = await grpcService(rateLimitService, 'ShouldRateLimit', () => ({ overall_code: 1 }));
     await using external = await processor(echo());
+    await using folder = await temporaryFolder();
+    const policyFile = join(folder.path, 'policy.js');
+    writeFileSync(
+      policyFile,
+      `export default {
+        name: 'closed',
+        mcpCall({ name }, { deny }) { if (name === 'delete_all') deny('closed'); },
+        mcpResult({ result }) { if (result) result.content = [{ type: 'text', text: 'changed' }]; },
+      };`,
+    );
     const key = idp.token();
     const jwks = { url: `${idp.issuer}/protocol/openid-connect/certs` };
     const POLICIES: Record<string, object> = {
@@ -284,6 +294,7 @@ describe('every policy with tool search', () => {
       mcpGuardrails: guard('mask', 'request'),
       buffer: { buffer: { request: { maxBytes: 100_000 } } },
       extProc: { extProc: { host: external.address } },
+      modules: { modules: [{ module: policyFile }] },
       transformations: { transformations: { request: { set: { 'x-a': 'request.method' } } } },
       requestHeaderModifier: { requestHeaderModifier: { set: { 'x-a': 'b' } } },
       backendAuth: { backendAuth: { key: 'k' } },
