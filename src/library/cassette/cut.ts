@@ -24,7 +24,7 @@ export function isGivenUp({ request, response }: Exchange): boolean {
 export const isWhole = ({ events = [] }: RecordedResponse): boolean => events.some(isLast);
 
 /** Whether an event ends the stream by the format of an API of models. */
-const isLast = ({ json, text }: StreamEvent): boolean =>
+export const isLast = ({ json, text }: StreamEvent): boolean =>
   text === '[DONE]' || LAST.has(String(membersOf(json)['type']));
 
 const LAST = new Set(['message_stop', 'response.completed', 'response.failed', 'response.incomplete']);

@@ -1,5 +1,4 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
-import { isRecord } from '../../core/foreign.ts';
 import { parseExactly } from '../../server/llm/chat/exact-json.ts';
 import type { StreamEvent } from './format.ts';
 
@@ -28,13 +27,6 @@ function eventOf({ event, id, data }: EventSourceMessage, ms: number): StreamEve
     ...(json === undefined ? { text: data } : { json }),
   };
 }
-
-/** The last events of the streams of responses and messages. */
-const LAST_TYPES = new Set(['message_stop', 'response.completed', 'response.failed', 'response.incomplete']);
-
-/** Whether no event can follow by the format of the stream: then clients do not wait for the end of the connection. */
-export const isLast = ({ json, text }: StreamEvent): boolean =>
-  text === '[DONE]' || (isRecord(json) && typeof json['type'] === 'string' && LAST_TYPES.has(json['type']));
 
 /** An event as it is sent. */
 export function frameOf({ event, id, json, text }: StreamEvent): string {

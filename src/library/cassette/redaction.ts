@@ -2,7 +2,7 @@ import { isSensitiveName, REDACTED, redactTarget } from '../../core/credentials.
 import { isRecord } from '../../core/foreign.ts';
 import { LruMap } from '../../core/lru-map.ts';
 import { byForm, Redactor } from '../../core/redact.ts';
-import { isLast } from './event-reader.ts';
+import { isLast } from './cut.ts';
 import type { Body, StreamEvent } from './format.ts';
 
 /** What of a configuration decides what is secret. */
