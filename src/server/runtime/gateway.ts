@@ -110,6 +110,7 @@ export class RunningGateway implements Gateway {
     this.#records.ended(ctx, status, bodyBytes);
   });
   readonly #events: PortEvents;
+  readonly #isTapped: boolean;
   readonly #worker: WorkerRole | undefined;
   readonly #sockets: GatewaySockets;
   readonly #recorder: Recorder | undefined;
@@ -143,6 +144,7 @@ export class RunningGateway implements Gateway {
       tunnel: (port) => tunnelTo(port, this.#ports.values()),
     };
     this.#events = options.tap?.(events) ?? events;
+    this.#isTapped = options.tap !== undefined;
   }
 
   async start(): Promise<void> {
@@ -261,8 +263,8 @@ export class RunningGateway implements Gateway {
     const closed = this.#closePorts([...this.#ports.values()]);
     this.#runtime.drain();
     await Promise.all([...closed, ...this.#retiring]);
-    // Responses that their clients have left end a little later than their connections.
-    await this.#requests.afterAll(LIMITS.drainGrace);
+    // Responses that their clients have left end a little later than their connections, and a tap wants to see that.
+    if (this.#isTapped) await this.#requests.afterAll(LIMITS.drainGrace);
     await this.#finished.recorded();
     // At the same time: a collector may hang.
     await Promise.all([this.#tracing?.close(), this.#runtime.accessLogExport?.close()]);
