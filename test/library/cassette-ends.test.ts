@@ -1,7 +1,9 @@
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import OpenAI from 'openai';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { GatewayConfig } from '../../src/library/index.ts';
 import { replayCassette, stubModel, testGateway } from '../../src/library/testing/index.ts';
 import { temporaryFolder } from '../kit/folder.ts';
@@ -129,4 +131,21 @@ describe('the end of a recorded response', () => {
     }
     expect(responsesIn(file)).toHaveLength(2);
   });
+});
+
+test('a client that leaves while it sends its request leaves no open request behind', async () => {
+  await using folder = await temporaryFolder();
+  await using gateway = await testGateway(
+    { gateways: { default: { port: 1, routes: [{ policies: { directResponse: { status: 200 } } }] } } },
+    { record: join(folder.path, 'cassette.jsonl') },
+  );
+  const { port } = new URL(gateway.url);
+  const socket = connect(Number(port), '127.0.0.1');
+  await once(socket, 'connect');
+  socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nhalf');
+  // Answered when the first request has been received, too.
+  await (await fetch(gateway.url)).text();
+  socket.destroy();
+  await vi.waitFor(() => expect(gateway.requests.map(({ status }) => status).sort()).toEqual([200, 499]));
+  await gateway.idle();
 });

@@ -12,7 +12,7 @@ export const foundTurn = z.looseObject({
   truncated: z.boolean().optional().describe('Whether the content is shortened.'),
   speaker: z.string().optional().describe('Who said it: a name, or the role.'),
   score: z.number().optional().describe('By which turns are ranked, 0 to 1.'),
-  supersededBy: z.int().optional().describe('The seq of a later turn by which this is no longer true.'),
+  supersededBy: z.int().optional().describe('The seq of a later turn that replaces this one.'),
   link: z.string().optional().describe('The conversation from this turn on, at the memory backend.'),
 });
 

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { messageOf } from '../../core/errors.ts';
+import { AppError, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Reply, RequestContext } from '../../server/kernel/request/request-context.ts';
 import { Slot } from '../../server/kernel/slot.ts';
@@ -80,6 +80,8 @@ export class CassetteRecorder {
       taken.set(ctx, one);
       // If it ends early, the gateway finds that out too.
       await ctx.body.capture(LIMITS.cassetteBodyBytes).catch(() => undefined);
+      // It has ended: nobody would end what began now.
+      if (ctx.isAbandoned) throw new AppError('bad_request', { message: 'the request body ended early' });
       one.content = ctx.body.captured;
       return events.handle(ctx, active);
     },

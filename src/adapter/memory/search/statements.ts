@@ -22,7 +22,7 @@ export function isQuestion(content: string): boolean {
   return sentences.length > 0 && /[?？]\s*$/u.test(sentences.at(-1) ?? '') && sentences.length <= 2;
 }
 
-/** Words by which people say that something is no longer as it was, in the languages that the tests know. */
+/** Words that mark a change ("no longer", "instead"), in English, German, Chinese and Japanese. */
 const CHANGE =
   /\b(now|instead|no longer|not any ?more|any ?more|from now on|changed?|switch(?:ed)?|move[sd]?|moving|migrat(?:e|ed|ing)|deci(?:ded|sion)|replaced?|cancel(?:led|ed|s)?|since then|takes? over|given up|put off|postponed|rescheduled|correction|off the table|rather than|jetzt|stattdessen|nicht mehr|doch|abgesagt|verschoben|geändert|inzwischen|ab sofort)\b|現在|今は|変更|やめ|改|现在|不再|换/iu;
 

@@ -25,7 +25,7 @@ export interface TurnSearchRequest extends TurnScope {
 export interface FoundTurn extends Turn {
   /** The name before the colon in a chat of several people, otherwise the role. */
   readonly speaker: string;
-  /** 0..1; there is no threshold. */
+  /** From 0 to 1. Turns are ranked by it, and none is left out for a low score. */
   readonly score: number;
   /** `seq` of a later turn among the results that says something else about the same. */
   readonly supersededBy?: number;

@@ -17,7 +17,7 @@ export async function relatedTurns(engine: Engine, query: TurnQuery): Promise<Re
     selective.selecting.length === 0 ? [] : await engine.turnsByWords(selective, total, where, limit);
   const numbers = [...new Set([...found, ...(await numbersOf(engine, ids, where))])];
   if (numbers.length === 0) return { turns: [], total, counts };
-  // The neighbors are context, whoever said them and when; but nothing is older than the lifetime, or later than asked for.
+  // The turns before and after it are context, by any speaker; but none that has expired, or that was said after `asOf`.
   const list = engine.list(numbers);
   const among = (column: string): string => engine.among(column, '$1');
   // One list of numbers: SQLite would read all turns of the time for alternatives.

@@ -239,7 +239,7 @@ export function migrate(database: DatabaseSync, path: string, migrations = MIGRA
     createPrivateDatabase(backup);
     database.prepare('VACUUM INTO ?').run(backup);
   }
-  // For migrations only: a trigger with a function of ours would make the file useless to other programs.
+  // Only migrations call it. A trigger that did would fail in other programs, such as the `sqlite3` shell, which lack the function.
   database.function('agctl_pairs', { deterministic: true, varargs: true }, (...fields) =>
     pairsOfFields(fields.map((field) => String(field))),
   );

@@ -10,6 +10,11 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 
 /** Checks what somebody's code says is a policy. @throws TypeError that says what was expected */
 export function policyIn(value: unknown): PolicyDefinition {
+  assertPolicy(value);
+  return value;
+}
+
+function assertPolicy(value: unknown): asserts value is PolicyDefinition {
   if (!isRecord(value))
     throw new TypeError(
       `expected a policy as the default export, such as \`export default definePolicy({ name: 'team', request() {} })\`, found ${value === undefined ? 'none' : typeof value}`,
@@ -31,8 +36,6 @@ export function policyIn(value: unknown): PolicyDefinition {
     throw new TypeError(
       '`options` of the policy: expected a schema with Standard Schema, such as `z.object({ … })`',
     );
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- all members are checked above
-  return value as unknown as PolicyDefinition;
 }
 
 type Validate = (value: unknown) => unknown;
