@@ -84,11 +84,12 @@ async function call(tool: Tool, args: never, context: ToolContext, log: Log): Pr
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the tool's output schema
     const result = tool.shorten?.(reply.data as never, args) ?? reply.data;
     return {
-      structuredContent: result,
-      // The same content for clients without support for structured content (MCP 2025-06-18, "Structured Content":
-      // SHOULD).
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the tool's output schema
-      content: [{ type: 'text', text: tool.text?.(result as never) ?? JSON.stringify(result) }],
+      structuredContent: tool.structured?.(result as never, args) ?? result,
+      // For clients without support for structured content (MCP 2025-06-18, "Structured Content"), without a second copy of it
+      // for those that give a model both (docs/decisions/0082).
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the tool's output schema
+      content: [{ type: 'text', text: tool.text?.(result as never, args) ?? JSON.stringify(result) }],
     };
   } catch (error) {
     if (!(error instanceof BackendError)) throw error;

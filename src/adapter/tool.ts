@@ -24,15 +24,19 @@ interface ToolParts<Input extends z.ZodObject, Output extends z.ZodObject> {
   run(args: z.output<Input>, context: ToolContext): Promise<unknown>;
   /** Shortens a valid response to what a model can use. */
   shorten?(reply: z.output<Output>, args: z.output<Input>): z.output<Output>;
-  /** The text for clients without support for structured content. Default: the same content as JSON. */
-  text?(reply: z.output<Output>): string;
+  /** What structured content has of it, if the text has the rest. Default: all. */
+  structured?(reply: z.output<Output>, args: z.output<Input>): z.output<Output>;
+  /** The text for clients that show no structured content. Default: the structured content as JSON. */
+  text?(reply: z.output<Output>, args: z.output<Input>): string;
 }
 
 /** A tool of the adapter, with an entry in the list of `tools/index.ts`. */
-export interface Tool extends Omit<ToolParts<z.ZodObject, z.ZodObject>, 'run' | 'shorten' | 'text'> {
+export interface Tool
+  extends Omit<ToolParts<z.ZodObject, z.ZodObject>, 'run' | 'shorten' | 'structured' | 'text'> {
   run(args: never, context: ToolContext): Promise<unknown>;
   shorten?(reply: never, args: never): Record<string, unknown>;
-  text?(reply: never): string;
+  structured?(reply: never, args: never): Record<string, unknown>;
+  text?(reply: never, args: never): string;
 }
 
 export function defineTool<Input extends z.ZodObject, Output extends z.ZodObject>(

@@ -146,6 +146,11 @@ export const MEMORY_STORE_LIMITS = {
   syncErrors: 50,
   /** Candidates of a search: this many by meaning, and as many by words. */
   candidates: 50,
+  /** The same if copies of one passage are most of them. */
+  moreCandidates: 400,
+  /** Places where a result stands too, and words in which such a place differs. */
+  copies: 5,
+  differingWords: 8,
   /** Words whose sequences of letters are cached for later searches: about 10 MiB. */
   cutWords: 50_000,
   /** Texts from which a search learns how common sequences of letters are. */

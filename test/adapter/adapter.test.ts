@@ -149,7 +149,7 @@ describe('the memory tools', () => {
     },
   );
 
-  const calls: [string, object, object, object][] = [
+  const calls: [string, object, object, object, string][] = [
     [
       'search_knowledge',
       { query: 'how to install' },
@@ -159,6 +159,7 @@ describe('the memory tools', () => {
         target: '/api/memory/search',
         body: { query: 'how to install', limit: 5, minScore: 0.7 },
       },
+      '1 passage.\n\n## 1. Setup (a.md, score 0.91)\n\nInstall it.',
     ],
     [
       'store_episodic',
@@ -169,12 +170,14 @@ describe('the memory tools', () => {
         target: '/api/memory/chat',
         body: { sessionId: 's', role: 'user', content: 'hi', agentId: 'unknown' },
       },
+      'Stored turn t1 (user) of session s at 2026-01-01T00:00:00Z.',
     ],
     [
       'query_graph',
       { entityId: 'a' },
       GRAPH,
       { method: 'GET', target: '/api/memory/graph?entityId=a&maxDepth=2', body: undefined },
+      'a (workspace): 0 nodes, 0 relations.',
     ],
     [
       'ingest_document',
@@ -185,17 +188,18 @@ describe('the memory tools', () => {
         target: '/api/memory/ingest/docs',
         body: { title: 'T', content: '# T', source: 'http://x' },
       },
+      'Document "T" created: 1 passage.\nDocs folder: done, 2 unchanged.',
     ],
   ];
 
-  for (const [name, args, answer, request] of calls) {
+  for (const [name, args, answer, request, text] of calls) {
     verifies('memory.service.2', `${name} makes its REST call and returns the response`, async () => {
       await using backend = await fakeBackend(reply(200, answer));
       await using adapter = await memoryAdapter(backend.url);
       const { result } = await adapter.call(name, args);
       expect(result.isError).toBeUndefined();
       expect(result.structuredContent).toEqual(answer);
-      expect(JSON.parse(result.content[0].text)).toEqual(answer);
+      expect(result.content).toEqual([{ type: 'text', text }]);
       expect(backend.seen).toHaveLength(1);
       expect(backend.seen[0]).toMatchObject(request);
     });

@@ -21,7 +21,7 @@ export interface Memories {
   close(): Promise<void>;
 }
 
-export interface MemoriesOptions extends Omit<MemoryOptions, 'store'> {
+export interface MemoriesOptions extends Omit<MemoryOptions, 'store' | 'namespace'> {
   readonly store: NamespacedStore;
 }
 
@@ -72,7 +72,7 @@ class OpenMemories implements Memories {
   /** Texts of another embedder are embedded again when their namespace is first used. */
   #begin(namespace: string): Space {
     const store = this.store.namespace(namespace);
-    const memory = createMemory({ ...this.#options, store, docsFolder: undefined });
+    const memory = createMemory({ ...this.#options, namespace, store, docsFolder: undefined });
     void memory.start();
     return { memory, users: 0, unused: () => undefined };
   }

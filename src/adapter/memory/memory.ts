@@ -3,6 +3,7 @@ import { messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
 import type { SyncStatus } from '../../core/memory-model.ts';
+import { DEFAULT_NAMESPACE } from '../namespace.ts';
 import { wakingAfter } from './background-queue.ts';
 import { indexTurn } from './chat-index.ts';
 import { createDocsSync, type DocsSync, SYNC_NOTE, storedSync } from './docs-sync.ts';
@@ -18,6 +19,7 @@ import type { Store, Turn } from './store.ts';
 
 /** The components that the endpoints use. */
 export interface Memory {
+  readonly namespace: string;
   readonly store: Store;
   readonly embedder: Embedder;
   readonly embeddings: EmbeddingQueue;
@@ -39,6 +41,8 @@ export interface Memory {
 }
 
 export interface MemoryOptions {
+  /** Default: `default`. */
+  readonly namespace?: string | undefined;
   readonly store: Store;
   readonly embedder: Embedder;
   /** Undefined if there is none. */
@@ -61,14 +65,7 @@ export interface MemoryOptions {
 
 /** The memory of one namespace: a store with its search, sync and ingestion. */
 export function createMemory(options: MemoryOptions): Memory {
-  const {
-    lifetimes = {},
-    embedder,
-    docsFolder,
-    indexesChat,
-    log,
-    syncWait = MEMORY_API_LIMITS.syncWait,
-  } = options;
+  const { lifetimes = {}, embedder, docsFolder, indexesChat, log } = options;
   // An entity of agents is embedded after it was written; deleting an observation writes it again.
   const embedded = wakingAfter(options.store, ['changeGraph', 'importBatch', 'erase'], () =>
     embeddings.wake(),
@@ -95,11 +92,12 @@ export function createMemory(options: MemoryOptions): Memory {
   // Without a docs folder there is nothing to wait for.
   let isReady = docsFolder === undefined;
   return {
+    namespace: options.namespace ?? DEFAULT_NAMESPACE,
     store,
     embedder,
     embeddings,
     sync,
-    syncWait,
+    syncWait: options.syncWait ?? MEMORY_API_LIMITS.syncWait,
     get isReady() {
       return isReady;
     },

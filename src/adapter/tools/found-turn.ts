@@ -25,3 +25,10 @@ export function shortenedTurn(turn: z.output<typeof foundTurn>): z.output<typeof
         truncated: true,
       };
 }
+
+/** Time, speaker and conversation. */
+export function turnHeading(turn: z.output<typeof foundTurn>): string {
+  const { createdAt, speaker = turn.role, sessionId, supersededBy } = turn;
+  const later = supersededBy === undefined ? '' : `, replaced by turn ${supersededBy}`;
+  return `${createdAt} ${speaker} (turn ${turn.seq} of session ${sessionId}${later})`;
+}

@@ -1,5 +1,7 @@
 import { z } from 'zod';
+import { elementsOf, membersOf, numberIn, textIn } from '../../core/foreign.ts';
 import { MEMORY_API_LIMITS, MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
+import { counted } from '../../core/render/counted.ts';
 import { nonEmpty } from '../../core/schema/mapping.ts';
 import { defineTool } from '../tool.ts';
 
@@ -39,4 +41,22 @@ export const ingestDocument = defineTool({
       timeout: MEMORY_API_LIMITS.ingestTimeout,
       signal,
     }),
+  text({ document, sync }) {
+    const stored =
+      document == null
+        ? []
+        : [`Document "${document.title}" ${document.status}: ${counted(document.chunks, 'passage')}.`];
+    const counts = COUNTS.flatMap((name) => {
+      const count = numberIn(sync[name]) ?? 0;
+      return count === 0 ? [] : [`${count} ${name}`];
+    });
+    const errors = elementsOf(sync['errors'])
+      .slice(0, ERRORS)
+      .map((error) => `${textIn(membersOf(error)['path'])}: ${textIn(membersOf(error)['message'])}`);
+    return [...stored, `Docs folder: ${[sync.state, ...counts].join(', ')}.`, ...errors].join('\n');
+  },
 });
+
+/** Counts of a sync that are worth telling, and errors that are repeated in the text. */
+const COUNTS = ['added', 'updated', 'unchanged', 'removed', 'failed'] as const;
+const ERRORS = 5;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { MEMORY_API_LIMITS, MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
+import { counted } from '../../core/render/counted.ts';
 import { nonEmpty } from '../../core/schema/mapping.ts';
 import { defineTool } from '../tool.ts';
 
@@ -54,4 +55,25 @@ export const queryGraph = defineTool({
     reply.edges.length <= MEMORY_API_LIMITS.toolEdges
       ? reply
       : { ...reply, edges: reply.edges.slice(0, MEMORY_API_LIMITS.toolEdges), truncated: true },
+  text({ root, nodes, edges, truncated }) {
+    const names = new Map(nodes.map(({ id, name, type }) => [id, `${name.slice(0, NAME)} (${type})`]));
+    const named = (id: string): string => names.get(id) ?? id;
+    // That a passage belongs to its document says little.
+    const told = [...edges].sort((left, right) => Number(isPart(left)) - Number(isPart(right)));
+    const lines = told
+      .slice(0, LINES)
+      .map(({ fromId, toId, relationType }) => `- ${named(fromId)} ${relationType} ${named(toId)}`);
+    const left = edges.length - lines.length;
+    return [
+      `${root.name} (${root.type}): ${counted(nodes.length, 'node')}, ${counted(edges.length, 'relation')}${truncated ? ', incomplete' : ''}.`,
+      ...lines,
+      ...(left === 0 ? [] : [`and ${left} more in structuredContent`]),
+    ].join('\n');
+  },
 });
+
+/** Relations in the text of a result, and characters of a name. */
+const LINES = 50;
+const NAME = 200;
+
+const isPart = ({ relationType }: z.output<typeof edge>): boolean => relationType === 'BELONGS_TO';

@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { MEMORY_API_LIMITS as LIMITS, MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import { nonEmpty } from '../../core/schema/mapping.ts';
 import { defineTool } from '../tool.ts';
-import { foundTurn, shortenedTurn } from './found-turn.ts';
+import { foundTurn, shortenedTurn, turnHeading } from './found-turn.ts';
+import { passagesIn, structuredPassages, textOfPassages } from './passages-in.ts';
 
 const time = z.string().max(40).optional();
 
@@ -30,6 +31,7 @@ export const searchEpisodes = defineTool({
       ),
     limit: z.int().min(1).max(LIMITS.toolTurns).default(20).describe('Maximum number of turns.'),
     cursor: z.int().min(0).optional().describe('The nextCursor of the previous result.'),
+    passagesIn,
   }),
   output: z.looseObject({
     turns: z.array(foundTurn),
@@ -39,7 +41,7 @@ export const searchEpisodes = defineTool({
   }),
   readOnly: true,
   idempotent: true,
-  run: (args, { backend, signal }) =>
+  run: ({ passagesIn: _, ...args }, { backend, signal }) =>
     backend.call({
       method: 'GET',
       path: '/turns',
@@ -53,4 +55,13 @@ export const searchEpisodes = defineTool({
     ...reply,
     turns: reply.turns.map(shortenedTurn),
   }),
+  structured: (reply, { query = '', passagesIn: where }) => ({
+    ...reply,
+    turns: structuredPassages(reply.turns, query, where),
+  }),
+  text({ turns, nextCursor }, { query = '', passagesIn: where }) {
+    const said = turns.map((turn) => ({ heading: turnHeading(turn), content: turn.content }));
+    const more = nextCursor === null ? '' : `\n\nMore follow: repeat the call with cursor: ${nextCursor}.`;
+    return `${textOfPassages('turn', said, query, where)}${more}`;
+  },
 });

@@ -1,9 +1,20 @@
 import { z } from 'zod';
+import { membersOf, numberIn, stringIn } from '../../core/foreign.ts';
 import { MEMORY_API_LIMITS, MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import { nonEmpty } from '../../core/schema/mapping.ts';
 import { defineTool } from '../tool.ts';
-import { foundTurn, shortenedTurn } from './found-turn.ts';
+import { foundTurn, shortenedTurn, turnHeading } from './found-turn.ts';
+import { passagesIn, structuredPassages, textOfPassages } from './passages-in.ts';
 import { withinTokens } from './token-budget.ts';
+
+const place = z.looseObject({
+  id: z.string(),
+  path: z.string().optional(),
+  source: z.string().optional(),
+  line: z.int().optional(),
+  anchor: z.string().optional(),
+  differs: z.array(z.string()).optional(),
+});
 
 const result = z.looseObject({
   id: z.string(),
@@ -16,7 +27,37 @@ const result = z.looseObject({
     .looseObject({})
     .optional()
     .describe('Origin of the text: source, path, title, heading with its anchor, line.'),
+  alsoIn: z
+    .array(place)
+    .optional()
+    .describe('Where almost the same text stands; differs has the words that it has instead.'),
+  copies: z.int().optional().describe('Number of such places, if there are more.'),
 });
+
+/** `guide/setup.md:12#install`; undefined for what is no document. */
+function placeOf({ path, source, line, anchor }: Partial<z.output<typeof place>>): string | undefined {
+  const at = path !== undefined && line !== undefined ? `:${line}` : '';
+  const origin = path ?? source;
+  return origin === undefined ? undefined : `${origin}${at}${anchor === undefined ? '' : `#${anchor}`}`;
+}
+
+/** Heading path, place and score, and where else it stands. */
+function headingOf({ name, type, score, metadata, alsoIn = [], copies }: z.output<typeof result>): string {
+  const origin = membersOf(metadata);
+  const at = placeOf({
+    path: stringIn(origin['path']),
+    source: stringIn(origin['source']),
+    line: numberIn(origin['line']),
+    anchor: stringIn(origin['anchor']),
+  });
+  const places = alsoIn.map((one) => {
+    const differs = one.differs === undefined ? '' : ` (there: ${one.differs.join(' ')})`;
+    return `${placeOf(one) ?? one.id}${differs}`;
+  });
+  const more = copies === undefined ? '' : ` and ${copies - places.length} more`;
+  const also = places.length === 0 ? '' : `\n\nAlmost the same text is in ${places.join(', ')}${more}.`;
+  return `${name} (${at ?? type}, score ${score})${also}`;
+}
 
 export const searchKnowledge = defineTool({
   name: 'search_knowledge',
@@ -49,6 +90,7 @@ export const searchKnowledge = defineTool({
       .max(40)
       .optional()
       .describe('Only what was said before this time, such as 2026-01-31T12:00:00Z.'),
+    passagesIn,
   }),
   output: z.looseObject({
     results: z.array(result),
@@ -63,7 +105,7 @@ export const searchKnowledge = defineTool({
   }),
   readOnly: true,
   idempotent: true,
-  run: ({ maxTokens: _, ...args }, { backend, signal }) =>
+  run: ({ maxTokens: _, passagesIn: __, ...args }, { backend, signal }) =>
     backend.call({
       method: 'POST',
       path: '/search',
@@ -90,5 +132,19 @@ export const searchKnowledge = defineTool({
       count: kept.length,
       ...(left > 0 && { hint: `${left} more passages do not fit into maxTokens.` }),
     };
+  },
+  structured: (reply, { query, passagesIn: where }) => ({
+    ...reply,
+    results: structuredPassages(reply.results, query, where),
+    ...(reply.turns && { turns: structuredPassages(reply.turns, query, where) }),
+  }),
+  text({ results, turns, hint }, { query, passagesIn: where }) {
+    const passages = results.map((found) => ({ heading: headingOf(found), content: found.content }));
+    const said = turns?.map((turn) => ({ heading: turnHeading(turn), content: turn.content }));
+    return [
+      textOfPassages('passage', passages, query, where),
+      ...(said === undefined ? [] : [textOfPassages('turn', said, query, where)]),
+      ...(hint === undefined ? [] : [hint]),
+    ].join('\n\n');
   },
 });

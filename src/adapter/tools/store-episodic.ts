@@ -29,4 +29,6 @@ export const storeEpisodic = defineTool({
       timeout: LIMITS.callTimeout,
       signal,
     }),
+  text: ({ id, sessionId, role, createdAt }) =>
+    `Stored turn ${id} (${role}) of session ${sessionId} at ${createdAt}.`,
 });

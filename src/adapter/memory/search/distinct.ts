@@ -3,33 +3,49 @@ import { wordsOf } from '../tokenizer.ts';
 
 /** Share of common words from which two passages count as the same. */
 const SAME = 0.9;
-/** Passages compared with each other, as a multiple of the requested results: the rest is hardly ever returned. */
+/** Different passages that are compared with each other, as a multiple of the requested results: more are hardly ever returned. */
 const COMPARED = 3;
 
+/** A passage, and those that say almost the same. */
+export interface Distinct<T> {
+  readonly passage: T;
+  /** Best first. */
+  readonly copies: readonly Copy<T>[];
+}
+
+export interface Copy<T> {
+  readonly passage: T;
+  /** Words that it has and the better passage has not, in the order of its text. */
+  readonly differs: readonly string[];
+}
+
+interface Seen<T> extends Distinct<T> {
+  readonly words: ReadonlySet<string>;
+  readonly copies: Copy<T>[];
+}
+
 /**
- * Leaves out passages that almost repeat a better one: the same page in two versions, or a paragraph that several pages
- * share. Their place is better used by another passage. One that has a word of the query that the other lacks stays:
- * pages made from a template differ only in such words.
+ * Merges passages that almost repeat a better one: the same page in two versions, or a paragraph that several pages share. Their place
+ * is better used by another passage. One that has a word of the query that the other lacks stays by itself: pages made from a
+ * template differ only in such words.
  *
  * @param passages best first
  * @param limit number of results that are returned of them
  */
 export function distinct<
   T extends { readonly entity: Pick<Entity, 'content'>; readonly covered: ReadonlyMap<string, number> },
->(passages: readonly T[], limit: number): T[] {
-  const kept: T[] = [];
-  const seen: { readonly words: ReadonlySet<string>; readonly passage: T }[] = [];
-  for (const [place, passage] of passages.entries()) {
-    if (place >= COMPARED * limit) {
-      kept.push(passage);
-      continue;
-    }
-    const words = new Set(wordsOf(passage.entity.content));
+>(passages: readonly T[], limit: number): Distinct<T>[] {
+  const kept: Seen<T>[] = [];
+  for (const passage of passages) {
+    const words = new Set(kept.length < COMPARED * limit ? wordsOf(passage.entity.content) : []);
     const adds = (better: T): boolean =>
       [...passage.covered.keys()].some((stem) => !better.covered.has(stem));
-    if (seen.some((better) => isSame(words, better.words) && !adds(better.passage))) continue;
-    kept.push(passage);
-    if (words.size > 0) seen.push({ words, passage });
+    const same =
+      words.size === 0
+        ? undefined
+        : kept.find((better) => isSame(words, better.words) && !adds(better.passage));
+    if (same === undefined) kept.push({ passage, words, copies: [] });
+    else same.copies.push({ passage, differs: [...words].filter((word) => !same.words.has(word)) });
   }
   return kept;
 }
@@ -45,4 +61,24 @@ function isSame(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
     if (!large.has(word)) possible -= 1;
   }
   return possible >= needed;
+}
+
+const collator = new Intl.Collator('en', { numeric: true });
+const NUMBER = /\d+/g;
+
+/**
+ * Which of two equal passages comes first: that of the docs folder, that of the less deep folder, and of paths that differ in numbers
+ * only, that of the higher one. So the current version of a documentation precedes earlier ones and translations.
+ */
+export function currentFirst(left: Pick<Entity, 'id' | 'metadata'>, right: typeof left): number {
+  const [a, b] = [left.metadata['path'], right.metadata['path']];
+  if (typeof a !== 'string' || typeof b !== 'string') {
+    if (typeof a !== typeof b) return typeof a === 'string' ? -1 : 1;
+    return left.id < right.id ? -1 : 1;
+  }
+  const depth = a.split('/').length - b.split('/').length;
+  if (depth !== 0) return depth;
+  const order = collator.compare(a, b);
+  const isVersion = a.replace(NUMBER, '0') === b.replace(NUMBER, '0');
+  return (isVersion ? -order : order) || (left.id < right.id ? -1 : 1);
 }

@@ -9,6 +9,8 @@ export interface Searched {
   readonly embedder: Embedder;
   /** Answers for an embedder that may fail. */
   readonly embeddings?: EmbeddingQueue | undefined;
+  /** For hints. Default: `default`. */
+  readonly namespace?: string | undefined;
 }
 
 /** The vector of the query, undefined for a query without meaning or if the embedder fails. */

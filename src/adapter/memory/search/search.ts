@@ -1,8 +1,8 @@
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
-import { counted } from '../../../core/render/counted.ts';
 import { selectResults } from '../../../core/search-results.ts';
 import type { Entity, EntityType, FoundEntity, Store } from '../store.ts';
-import { distinct } from './distinct.ts';
+import { type Copy, currentFirst, type Distinct, distinct } from './distinct.ts';
+import { hintFor, SEARCHED } from './hint.ts';
 import { type LetterSample, letterSample, type SearchedLetters, searchedLetters } from './letters.ts';
 import { queryVector, type Searched } from './query-vector.ts';
 import { type QueryWord, queryWords, rarity, rounded, type SearchedWord, shareOf } from './query-words.ts';
@@ -36,6 +36,22 @@ export interface SearchResult {
   /** How the score came about: words and vector are combined to fused, which is mapped to the score. */
   readonly debug?: Omit<Score, 'score'>;
   readonly metadata: Readonly<Record<string, unknown>>;
+  /** Where almost the same text stands, at most `MEMORY_STORE_LIMITS.copies` places. */
+  readonly alsoIn?: readonly CopyPlace[];
+  /** Number of such places that were found, if there are more. */
+  readonly copies?: number;
+}
+
+/** A passage that almost repeats a result. */
+export interface CopyPlace {
+  readonly id: string;
+  readonly name: string;
+  readonly path?: unknown;
+  readonly source?: unknown;
+  readonly line?: unknown;
+  readonly anchor?: unknown;
+  /** Words that it has instead. */
+  readonly differs?: readonly string[];
 }
 
 export interface SearchResponse {
@@ -73,13 +89,16 @@ export async function search(
   signal?: AbortSignal,
 ): Promise<SearchResponse> {
   const startedAt = performance.now();
-  const { store, embedder } = searched;
-  const { candidates, notice } = await scored(searched, request, signal);
-  const passed = candidates.filter(({ score }) => score >= request.minScore);
-  const results = selectResults(distinct(passed, request.limit), request.limit, documentOf)
-    .sort(bestFirst)
+  const { embedder } = searched;
+  const first = await scored(searched, request, MEMORY_STORE_LIMITS.candidates, signal);
+  // Copies of a few passages have taken the places of others.
+  const { candidates, notice, passed, merged } = isCrowded(first, request)
+    ? await scored(searched, request, MEMORY_STORE_LIMITS.moreCandidates, signal)
+    : first;
+  const results = selectResults(merged, request.limit, ({ passage }) => documentOf(passage))
+    .sort((left, right) => bestFirst(left.passage, right.passage))
     .map((one) => shown(one, request.debug === true));
-  const reason = results.length > 0 ? undefined : await hintFor(store, embedder.id, request, candidates);
+  const reason = results.length > 0 ? undefined : await hintFor(searched, request, candidates[0]);
   const hint = [reason, notice].filter((part) => part !== undefined).join('. ');
   return {
     results,
@@ -93,13 +112,29 @@ export async function search(
   };
 }
 
+interface Ranked {
+  readonly candidates: readonly Scored[];
+  /** Those that reach `minScore`. */
+  readonly passed: readonly Scored[];
+  readonly merged: readonly Distinct<Scored>[];
+  readonly notice: string | undefined;
+}
+
+function isCrowded({ candidates, passed, merged }: Ranked, { limit }: SearchRequest): boolean {
+  return (
+    merged.length < Math.min(limit, passed.length) && candidates.length >= MEMORY_STORE_LIMITS.candidates
+  );
+}
+
+/** @param limit candidates by meaning, and as many by words */
 async function scored(
   searched: Searched,
-  { query, types }: SearchRequest,
+  { query, types, minScore, limit: wanted }: SearchRequest,
+  limit: number,
   signal: AbortSignal | undefined,
-): Promise<{ candidates: Scored[]; notice: string | undefined }> {
+): Promise<Ranked> {
   const { store, embedder } = searched;
-  const scope = { types, limit: MEMORY_STORE_LIMITS.candidates };
+  const scope = { types, limit };
   const words = queryWords(query, MEMORY_STORE_LIMITS.queryWords);
   const weighing = wordWeights(store, words);
   const meaning = queryVector(searched, query, signal);
@@ -150,7 +185,8 @@ async function scored(
   const candidates = judged
     .map((one) => (best === undefined ? one : { ...one, ...besideBest(one, best, embedder.scoring) }))
     .sort(bestFirst);
-  return { candidates, notice };
+  const passed = candidates.filter(({ score }) => score >= minScore);
+  return { candidates, notice, passed, merged: distinct(passed, wanted) };
 }
 
 /** An entity that was found, with the cosine of its vector, if it has one. */
@@ -186,12 +222,12 @@ function documentOf({ entity: { id, metadata } }: { readonly entity: Entity }): 
   return metadata['source'] ?? id;
 }
 
-/** Sorts equal scores by cosine and then by id, so that the order is deterministic. */
+/** Sorts equal scores by cosine and then by path and id, so that the order is deterministic. */
 function bestFirst(left: Scored, right: Scored): number {
   return (
     right.score - left.score ||
     (right.cosine ?? -1) - (left.cosine ?? -1) ||
-    (left.entity.id < right.entity.id ? -1 : 1)
+    currentFirst(left.entity, right.entity)
   );
 }
 
@@ -266,7 +302,8 @@ async function takeSample(store: Store): Promise<LetterSample> {
   return letterSample(await store.entities(nodes.map(({ id }) => id)));
 }
 
-function shown({ entity, score, cosine, words, vector, fused }: Scored, isDebug: boolean): SearchResult {
+function shown({ passage, copies }: Distinct<Scored>, isDebug: boolean): SearchResult {
+  const { entity, score, cosine, words, vector, fused } = passage;
   const { id, name, type, content, metadata } = entity;
   const isLong = content.length > MEMORY_STORE_LIMITS.resultLength;
   const debug = {
@@ -284,56 +321,20 @@ function shown({ entity, score, cosine, words, vector, fused }: Scored, isDebug:
     cosine: cosine === undefined ? null : rounded(cosine),
     ...(isDebug ? { debug } : {}),
     metadata,
+    ...(copies.length > 0 && { alsoIn: copies.slice(0, MEMORY_STORE_LIMITS.copies).map(placeOf) }),
+    ...(copies.length > MEMORY_STORE_LIMITS.copies && { copies: copies.length }),
   };
 }
 
-/** Types of entities that are embedded; the others are only found through the graph. */
-const SEARCHED: ReadonlySet<EntityType> = new Set(['doc_chunk', 'chat_message', 'entity']);
-
-/** Best scores of unrelated queries are usually below this (docs/memory.md, Retrieval). */
-const UNRELATED = 0.35;
-
-/** Explains why a search found nothing, and what to do about it. */
-async function hintFor(
-  store: Store,
-  embedder: string,
-  request: SearchRequest,
-  candidates: readonly Scored[],
-): Promise<string | undefined> {
-  const { entities, turns } = await store.stats();
-  const hint = reasonOf(entities, embedder, request, candidates);
-  // A user who has stored turns of a conversation will search for them here first.
-  if (turns === 0 || request.isTurnSearch === true) return hint;
-  return `${hint}. Conversations (${counted(turns, 'turn')}) are stored, but were not searched: \`turns: true\` does that`;
-}
-
-function reasonOf(
-  entities: Readonly<Record<EntityType, number>>,
-  embedder: string,
-  { query, minScore, types }: SearchRequest,
-  candidates: readonly Scored[],
-): string {
-  const [best] = candidates;
-  if (best !== undefined) {
-    const name = best.entity.name.slice(0, 200);
-    const start = `no result reaches minScore ${minScore}; the best score was ${rounded(best.score)}, of "${name}" (${best.entity.type}).`;
-    return best.score < UNRELATED
-      ? `${start} Nothing stored seems to be related`
-      : `${start} Lower minScore to see it, or use words that occur in the documents`;
-  }
-  if (queryWords(query, 1).length === 0) return 'the query has no words';
-  const searchable = [...SEARCHED].reduce((sum, type) => sum + entities[type], 0);
-  if (searchable === 0)
-    return 'nothing is stored yet: ingest a document, or add .md files to the docs folder and start a sync';
-  if (types !== undefined) return typesHint(types, entities);
-  return `no stored text contains a word of the query, and none is embedded with ${embedder} yet`;
-}
-
-function typesHint(types: readonly EntityType[], entities: Readonly<Record<EntityType, number>>): string {
-  const others = [...SEARCHED].filter((type) => !types.includes(type) && entities[type] > 0);
-  const elsewhere = others.map((type) => `${entities[type]} ${type}`).join(', ');
-  const where = elsewhere === '' ? '' : `; other types have entities: ${elsewhere}`;
-  if (!types.some((type) => SEARCHED.has(type)))
-    return `${types.join(', ')} is not searched by meaning, only traversed in the graph${where}`;
-  return `no ${types.join(', ')} matches${where}`;
+function placeOf({ passage, differs }: Copy<Scored>): CopyPlace {
+  const { id, name, metadata } = passage.entity;
+  const { path, source, line, anchor } = metadata;
+  return {
+    id,
+    name,
+    ...(path === undefined ? { source } : { path }),
+    ...(line !== undefined && { line }),
+    ...(anchor !== undefined && { anchor }),
+    ...(differs.length > 0 && { differs: differs.slice(0, MEMORY_STORE_LIMITS.differingWords) }),
+  };
 }

@@ -233,6 +233,6 @@ describe('reasons for no search results', () => {
 
   test('a search without results says that the query has no words', async () => {
     const { ask } = await library();
-    expect((await ask('?!')).hint).toBe('the query has no words');
+    expect((await ask('?!')).hint).toMatch(/^the query has no words: ask/);
   });
 });

@@ -28,7 +28,9 @@ export const search = defineEndpoint({
       ? { turns: (await searchTurns(memory, { ...request, asOf }, signal)).map(shownTurn) }
       : {};
     // The sync explains missing results better than a hint about what is stored so far.
-    return { body: { ...found, ...said, ...(reading === undefined ? {} : { hint: reading }) } };
+    const unread = found.count === 0 ? folderProblem(memory) : undefined;
+    const hint = reading ?? [found.hint, unread].filter((part) => part !== undefined).join('. ');
+    return { body: { ...found, ...said, ...(hint === '' ? {} : { hint }) } };
   },
 });
 
@@ -38,4 +40,10 @@ function firstSync({ isReady, sync }: Memory): string | undefined {
   if (isReady || state !== 'running') return undefined;
   const far = total === 0 ? '' : ` (${scanned} of ${total})`;
   return `the first sync of the documents is still running${far}: search again later for missing results`;
+}
+
+/** Why documents of the folder may be missing, as the last sync found. */
+function folderProblem({ sync }: Memory): string | undefined {
+  const problem = sync.status().errors.find(({ path }) => path === '');
+  return problem === undefined ? undefined : `Of the last sync: ${problem.message}`;
 }

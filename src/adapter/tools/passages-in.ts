@@ -1,0 +1,64 @@
+// Clients give a model the structured content of a result or its text, few give it both (docs/decisions). So one of them has the whole
+// passages, and the other one a summary.
+import { z } from 'zod';
+import { counted } from '../../core/render/counted.ts';
+import { excerptOf } from './excerpt.ts';
+
+/** Which part of a result has the whole passages. */
+export const passagesIn = z
+  .enum(['structuredContent', 'text'])
+  .default('structuredContent')
+  .describe(
+    'Which part of the result has the whole passages; the other one has excerpts. Use "text" if you see only excerpts.',
+  );
+
+export type PassagesIn = z.output<typeof passagesIn>;
+
+interface Passage {
+  readonly content: string;
+  readonly truncated?: boolean | undefined;
+}
+
+/** What structured content has of passages: excerpts, if the text has the passages. */
+export function structuredPassages<P extends Passage>(
+  passages: readonly P[],
+  query: string,
+  where: PassagesIn,
+): P[] {
+  if (where === 'structuredContent') return [...passages];
+  return passages.map((passage) => {
+    const content = excerptOf(passage.content, query);
+    return content === passage.content ? passage : { ...passage, content, truncated: true };
+  });
+}
+
+/** A passage in the text of a result. */
+export interface ShownPassage {
+  /** Where it is from, in one line. */
+  readonly heading: string;
+  readonly content: string;
+}
+
+/**
+ * The text of a result: each passage below its heading, whole or as an excerpt, in Markdown.
+ *
+ * @param what of what there are so many, in the singular
+ */
+export function textOfPassages(
+  what: string,
+  passages: readonly ShownPassage[],
+  query: string,
+  where: PassagesIn,
+): string {
+  let isCut = false;
+  const shown = passages.map(({ heading, content }, index) => {
+    const text = where === 'text' ? content : excerptOf(content, query);
+    isCut ||= text !== content;
+    return `## ${index + 1}. ${heading}\n\n${text}`;
+  });
+  const note = isCut
+    ? `, as excerpts. structuredContent has the whole text; where only this is visible, call again with passagesIn: "text"`
+    : '';
+  const count = passages.length === 0 ? `No ${what}s` : counted(passages.length, what);
+  return [`${count}${note}.`, ...shown].join('\n\n');
+}

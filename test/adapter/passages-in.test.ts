@@ -1,0 +1,129 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Json } from '../kit/mcp.ts';
+import { memoryAdapter, type TestAdapter } from '../kit/memory-adapter.ts';
+import { memoryBackend, type TestBackend } from '../kit/memory-backend.ts';
+
+// What a model sees of a result depends on its client: Claude Code, Codex and Copilot give it structured content alone, OpenCode and
+// Kimi the text alone, Copilot in IntelliJ both (anthropics/claude-code#79944, openai/codex#38287, github/copilot-cli#3258,
+// anomalyco/opencode#34505, MoonshotAI/kimi-code#3234, microsoft/copilot-intellij-feedback#2058).
+
+const FILLER = 'Otters live beside rivers and eat fish, crabs and frogs all day long. ';
+const LONG =
+  `${FILLER.repeat(8)}The zeppelin of the museum lands at noon on Mondays. ${FILLER.repeat(6)}`.trim();
+
+let backend: TestBackend;
+let adapter: TestAdapter;
+beforeAll(async () => {
+  backend = await memoryBackend({
+    docs: {
+      'guide/museum.md': `# Museum\n\n## Airships\n\n${LONG}\n`,
+      'short.md': '# Tea\n\nTea needs water.\n',
+    },
+  });
+  adapter = await memoryAdapter(backend.url, { toolSet: 'extended' });
+  const content = `${FILLER.repeat(9)}My sister flies the zeppelin. ${FILLER.repeat(4)}`.trim();
+  await adapter.call('store_episodic', { sessionId: 's', role: 'user', content });
+});
+afterAll(async () => {
+  await adapter[Symbol.asyncDispose]();
+  await backend[Symbol.asyncDispose]();
+});
+
+async function ask(args: object, tool = 'search_knowledge'): Promise<{ text: string; structured: Json }> {
+  const { result } = await adapter.call(tool, { query: 'when does the zeppelin land', ...args });
+  expect(result.content).toHaveLength(1);
+  return { text: result.content[0].text, structured: result.structuredContent };
+}
+
+describe('a search with a long passage', () => {
+  test('has it once, in structured content, and the place and the sentence that answers in the text', async () => {
+    const { text, structured } = await ask({});
+    expect(structured.results[0].content).toContain(LONG);
+    expect(text).toContain('## 1. Museum > Airships (guide/museum.md:1#airships, score ');
+    expect(text).toContain('The zeppelin of the museum lands at noon on Mondays.');
+    expect(text.length).toBeLessThan(LONG.length * 0.8);
+    expect(text).toContain('call again with passagesIn: "text"');
+  });
+
+  test('has it in the text where the call says so, and an excerpt in structured content', async () => {
+    const { text, structured } = await ask({ passagesIn: 'text' });
+    expect(text).toContain(LONG);
+    expect(text).not.toContain('passagesIn');
+    const [{ content, truncated, metadata }] = structured.results;
+    expect(content).toContain('The zeppelin of the museum lands at noon on Mondays.');
+    expect([content.length < LONG.length / 2, truncated]).toEqual([true, true]);
+    expect(metadata).toMatchObject({ path: 'guide/museum.md', line: 1, anchor: 'airships' });
+  });
+
+  test('with turns has them once, too', async () => {
+    for (const [where, holds, other] of [
+      ['structuredContent', 'structured', 'text'],
+      ['text', 'text', 'structured'],
+    ] as const) {
+      const result = await ask({ turns: true, passagesIn: where });
+      const inside = { text: result.text, structured: JSON.stringify(result.structured.turns) };
+      expect(inside[holds]).toContain(FILLER.repeat(9).trim());
+      expect(inside[other]).not.toContain(FILLER.repeat(9).trim());
+      expect(inside[other]).toContain('My sister flies the zeppelin.');
+      expect(result.text).toMatch(/## 1\. \d{4}-\d\d-\d\dT\S+ user \(turn 1 of session s\)/);
+    }
+  });
+});
+
+test('search_episodes has long turns once', async () => {
+  const { text, structured } = await ask({ query: 'zeppelin' }, 'search_episodes');
+  expect(structured.turns[0].content).toContain(FILLER.repeat(9).trim());
+  expect(text).toMatch(/1 turn, as excerpts.*My sister flies the zeppelin\./s);
+  expect(text.length).toBeLessThan(800);
+});
+
+test('a short passage is whole in both, so that the text alone is enough', async () => {
+  const { text, structured } = await ask({ query: 'tea water' });
+  expect(structured.results[0].content).toContain('Tea needs water.');
+  expect(text).toBe(
+    `1 passage.\n\n## 1. Tea (short.md:1#tea, score ${structured.results[0].score})\n\n# Tea\n\nTea needs water.`,
+  );
+});
+
+test('an excerpt of a text without sentences and spaces is bounded', async () => {
+  const content = `# Wall\n\n${'墻'.repeat(700)}龍${'墻'.repeat(700)}\n`;
+  await adapter.call('ingest_document', { title: 'Wall', content });
+  const { text } = await ask({ query: '墻龍', minScore: 0, limit: 1 });
+  expect(text).toContain('Wall');
+  expect(text.length).toBeLessThan(800);
+});
+
+test('query_graph tells relations by name, those between documents first', async () => {
+  await adapter.call('ingest_document', { title: 'Pilot', content: '# Pilot\n\nFlies.\n' });
+  const { text, structured } = await ask({ query: undefined, entityId: 'Museum' }, 'query_graph');
+  expect(structured.edges.length).toBeGreaterThan(1);
+  expect(text).toMatch(/^Museum \(doc_file\): \d+ nodes, \d+ relations\.\n- /);
+  expect(text).toContain('- Museum (doc_file) BELONGS_TO docs/guide (workspace)');
+  expect(text).not.toContain(structured.root.id);
+});
+
+test('a search without results has the hint in both', async () => {
+  const { text, structured } = await ask({ query: 'quantum chromodynamics' });
+  expect(structured).toMatchObject({ count: 0, hint: expect.any(String) });
+  expect(text).toBe(`No passages.\n\n${structured.hint}`);
+});
+
+test('a passage with copies says where they stand, and in which words they differ', async () => {
+  for (const [title, extra] of [
+    ['Mirror', ''],
+    ['Mirror of tools', ' Twice.'],
+  ])
+    await adapter.call('ingest_document', {
+      title,
+      content: `## Copies\n\nThe mirror keeps archives of every release that was ever made for ten years on tapes in a cellar.${extra}`,
+      source: `https://wiki.test/${title?.replaceAll(' ', '-')}`,
+    });
+  const { text, structured } = await ask({
+    query: 'which releases does the mirror keep on tapes in a cellar',
+  });
+  expect(structured.results).toHaveLength(1);
+  const [{ alsoIn }] = structured.results;
+  expect(alsoIn).toHaveLength(1);
+  expect(text).toContain(`Almost the same text is in ${alsoIn[0].source}#copies`);
+  if (alsoIn[0].differs !== undefined) expect(text).toContain('(there: twice)');
+});
