@@ -80,6 +80,7 @@ function routeView(
   states: Activity['backends'],
 ): RouteView {
   const { hostnames, matches } = plan.config;
+  const shown = (matches ?? [{ path: { pathPrefix: '/' }, headers: [], query: [] }]).map(matchText);
   const { source, runtime } = admin.served();
   const order = runtime.gateways
     .find(({ plan: { name } }) => name === gateway.name)
@@ -89,8 +90,9 @@ function routeView(
   return {
     key: plan.fullKey,
     name: plan.name,
+    title: titleOf(plan, shown),
     hostnames,
-    matches: (matches ?? [{ path: { pathPrefix: '/' }, headers: [], query: [] }]).map(matchText),
+    matches: shown,
     policies: order ?? plan.policies.map((policy) => policy.key),
     line: source.keyRange(plan.path).start.line,
     backends: plan.backends.flatMap((backend) =>
@@ -102,6 +104,12 @@ function routeView(
       })),
     ),
   };
+}
+
+function titleOf({ isShortForm, path, config: { name, namespace } }: RoutePlan, matches: string[]): string {
+  if (isShortForm) return String(path[0]);
+  if (name === undefined) return matches.join(', ');
+  return namespace === 'default' ? name : `${namespace}/${name}`;
 }
 
 function matchText({ path, method, headers, query }: NonNullable<RouteConfig['matches']>[number]): string {

@@ -115,14 +115,14 @@ function isTrue(given: Parameters, name: string): boolean {
   throw new InvalidParameter(`${name} is neither true nor false`);
 }
 
-/** `404`, `5xx`, or `error` for requests that failed. */
+/** `404`, `5xx`, `error` for requests that failed, or `refused`. */
 function statusOf(text: string | undefined): Search['status'] {
   if (text === undefined) return undefined;
-  if (text === 'error') return 'error';
+  if (text === 'error' || text === 'refused') return text;
   if (/^[1-5]xx$/.test(text)) return [Number(text[0]) * 100, Number(text[0]) * 100 + 99];
   if (/^[1-5]\d\d$/.test(text)) return [Number(text), Number(text)];
   throw new InvalidParameter(
-    'status is not one: expected a number such as 404, a class such as 5xx, or error',
+    'status is not one: expected a number such as 404, a class such as 5xx, error or refused',
   );
 }
 

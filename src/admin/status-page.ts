@@ -92,8 +92,8 @@ ${routes.map(routeRow)}</tbody></table></section>
 `;
 }
 
-function routeRow({ name, hostnames, matches, policies, backends, line }: RouteView): Html {
-  return html`<tr><td>${name}<br><span>line ${line}</span></td><td>${[...hostnames, ...matches].join(', ')}</td><td>${policies.join(', ')}</td><td>${backends.map(backendCell)}</td></tr>
+function routeRow({ title, hostnames, matches, policies, backends, line }: RouteView): Html {
+  return html`<tr><td>${title}<br><span>line ${line}</span></td><td>${[...hostnames, ...matches].join(', ')}</td><td>${policies.join(', ')}</td><td>${backends.map(backendCell)}</td></tr>
 `;
 }
 

@@ -1,3 +1,5 @@
+import type { Reason } from './errors.ts';
+
 /**
  * How a request ended, for everything that displays or counts requests: traces, `--fail-on`, the pages of the admin
  * server. The status alone is not enough: an MCP server answers 200 and reports in the body that the call failed.
@@ -26,15 +28,30 @@ export function mcpProblem(answer: McpAnswer | undefined): string | undefined {
   return isToolError === true ? 'the tool reported an error (isError)' : undefined;
 }
 
+/** The `reason` of an MCP call that a rule does not allow. Its status is 200, since the refusal is in the body. */
+export const DENIED: Reason = 'Authorization';
+
 /**
- * Classifies a request. `problem` is a failure despite a successful status. A refusal (4xx) is a warning, because the
- * gateway worked as configured.
+ * Classifies a request. `problem` is a failure despite a successful status. A refusal (4xx, or an MCP call that rules do not
+ * allow) is a warning, because the gateway worked as configured.
  */
-export function outcomeOf(status: number | undefined, problem: string | undefined): Outcome {
+export function outcomeOf(
+  status: number | undefined,
+  problem: string | undefined,
+  reason: string | undefined,
+): Outcome {
   if (status === undefined || status === 0 || status >= 500) return 'bad';
   if (status >= 400) return 'warn';
-  return problem === undefined ? 'good' : 'bad';
+  if (problem === undefined) return 'good';
+  return reason === DENIED ? 'warn' : 'bad';
 }
+
+/** The status of a client that left before its response: nobody refused it. */
+const CLIENT_LEFT = 499;
+
+/** Whether the caller did not get what it asked for, although nothing failed: no key, no rule, no route, over a limit. */
+export const isRefusal = (outcome: Outcome, status: number | undefined): boolean =>
+  outcome === 'warn' && status !== CLIENT_LEFT;
 
 /** Classifies a request by the fields of its access-log line, with the problem that the status does not show. */
 export function outcomeOfFields(fields: Readonly<Record<string, unknown>>): {
@@ -48,7 +65,7 @@ export function outcomeOfFields(fields: Readonly<Record<string, unknown>>): {
       errorMessage: textOf(fields['mcp.error.message']),
       isToolError: fields['error.type'] === TOOL_ERROR,
     }) ?? textOf(fields['error']);
-  return { outcome: outcomeOf(status, problem), problem };
+  return { outcome: outcomeOf(status, problem, textOf(fields['reason'])), problem };
 }
 
 const numberOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);

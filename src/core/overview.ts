@@ -61,7 +61,10 @@ export interface GatewayView {
 
 export interface RouteView {
   readonly key: string;
+  /** As printed in the access log; a route without a name has its key there. */
   readonly name: string;
+  /** As the configuration calls it: its name, the section that it stands for, or else what it matches. */
+  readonly title: string;
   readonly hostnames: readonly string[];
   readonly matches: readonly string[];
   /** In the order of evaluation. */

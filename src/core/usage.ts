@@ -2,6 +2,8 @@
 export interface UsageSums {
   readonly requests: number;
   readonly errors: number;
+  /** Refused, by `isRefusal` of `outcome.ts`: not among the errors. */
+  readonly refused: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly cachedInputTokens: number;

@@ -8,6 +8,7 @@ import { gateway } from '../kit/gateway.ts';
 const SUMS = {
   requests: 1200,
   errors: 3,
+  refused: 40,
   inputTokens: 1_234_567,
   outputTokens: 89,
   cachedInputTokens: 0,
@@ -36,10 +37,10 @@ describe('`agctl usage`', () => {
     expect(asked[0]?.url).toBe('/api/usage?by=key%2Cmodel&since=30d');
     expect(stdout).toBe(
       [
-        'KEY              MODEL      REQUESTS  ERRORS      INPUT  OUTPUT  CACHED      USD',
-        'alice, "laptop"  acme-mini     1,200       3  1,234,567      89       0    12.35',
-        '-                =cmd()            1       3  1,234,567      89       0  0.00042',
-        'total                          1,201       3  1,234,567      89       0    12.35',
+        'KEY              MODEL      REQUESTS  ERRORS  REFUSED      INPUT  OUTPUT  CACHED      USD',
+        'alice, "laptop"  acme-mini     1,200       3       40  1,234,567      89       0    12.35',
+        '-                =cmd()            1       3       40  1,234,567      89       0  0.00042',
+        'total                          1,201       3       40  1,234,567      89       0    12.35',
         '',
       ].join('\n'),
     );
@@ -48,9 +49,9 @@ describe('`agctl usage`', () => {
   test('-o csv prints exact amounts, and no field that a spreadsheet would execute', async () => {
     const { stdout } = await run(USAGE, '-o', 'csv');
     expect(stdout).toBe(
-      'key,model,requests,errors,inputTokens,outputTokens,cachedInputTokens,costUsd\r\n' +
-        '"alice, ""laptop""",acme-mini,1200,3,1234567,89,0,12.3456789\r\n' +
-        ",'=cmd(),1,3,1234567,89,0,0.00042\r\n",
+      'key,model,requests,errors,refused,inputTokens,outputTokens,cachedInputTokens,costUsd\r\n' +
+        '"alice, ""laptop""",acme-mini,1200,3,40,1234567,89,0,12.3456789\r\n' +
+        ",'=cmd(),1,3,40,1234567,89,0,0.00042\r\n",
     );
   });
 
@@ -123,7 +124,7 @@ test.each([null, 5, {}, { group: null }, { group: { key: 5 }, requests: '7', cos
     for (const output of ['table', 'csv']) {
       const { code, stdout } = await run({ by: ['key'], rows: [row], total: null }, '--output', output);
       expect(code).toBe(0);
-      expect(stdout).toMatch(output === 'csv' ? /^,0,0,0,0,0,0\r$/m : /^- +0 +0 +0 +0 +0 +0\.00$/m);
+      expect(stdout).toMatch(output === 'csv' ? /^,0,0,0,0,0,0,0\r$/m : /^- +0 +0 +0 +0 +0 +0 +0\.00$/m);
     }
   },
 );

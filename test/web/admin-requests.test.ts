@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect } from 'vitest';
-import { type AdminUi, adminUi } from '../kit/admin-ui.ts';
+import { ADMIN_PAGES, type AdminUi, adminUi } from '../kit/admin-ui.ts';
 import { sharedBrowser } from '../kit/browser.ts';
+import { gateway, type TestGateway } from '../kit/gateway.ts';
 import { freePort } from '../kit/ports.ts';
 import { until } from '../kit/until.ts';
 import { expectAccessible, watchedPage } from '../kit/web-page.ts';
@@ -25,11 +26,11 @@ browserTest(
     const { page } = await watchedPage(browser, ui.gate.admin);
     await page.goto(`${ui.url}/requests`);
     const row = (name: RegExp) => page.getByRole('row', { name });
-    await row(/initialize POST \/mcp 127\.0\.0\.1 default\/tools$/).waitFor();
-    await row(/acme-mini POST \/v1\/chat\/completions openai 127\.0\.0\.1 internal\/llm:request/).waitFor();
-    await row(/403 .* GET \/private\/b · authorization failed 127\.0\.0\.1 default\/private$/).waitFor();
+    await row(/initialize POST \/mcp 127\.0\.0\.1 tools$/).waitFor();
+    await row(/acme-mini POST \/v1\/chat\/completions openai 127\.0\.0\.1 llm 12 → 7 \$0\.000024$/).waitFor();
+    await row(/403 .* GET \/private\/b 127\.0\.0\.1 private authorization failed: .*x-team/).waitFor();
     await page.setViewportSize({ width: 820, height: 900 });
-    await row(/403 .*GET \/private\/b · authorization failed \d+ ms$/).waitFor();
+    await row(/403 .*GET \/private\/b \d+ ms authorization failed: .*x-team/).waitFor();
   },
 );
 
@@ -251,3 +252,115 @@ function manyRequests(count: number): string {
     return `event: request\ndata: ${JSON.stringify({ id: index + 1, time, fields })}\n\n`;
   }).join('');
 }
+
+const KEY = 'requests-key-123456';
+/** Longer than a line of any screen. */
+const RULE = `request.headers["x-team"] in [${Array.from({ length: 12 }, (_, at) => `"team-${at}-of-many"`).join(', ')}]`;
+
+/** A gateway whose routes have no name, the name of a section, and a key. */
+async function keyedGateway(): Promise<TestGateway> {
+  const apiKey = {
+    mode: 'strict',
+    keys: [
+      { key: KEY, metadata: { name: 'ann-laptop', user: 'ann' } },
+      { key: 'another-key-123456', metadata: {} },
+    ],
+  };
+  const routes = [
+    { matches: [{ path: { pathPrefix: '/plain' } }], policies: { directResponse: { body: 'ok' } } },
+    {
+      name: 'keyed',
+      matches: [{ path: { pathPrefix: '/keyed' } }],
+      policies: { apiKey, authorization: { rules: [RULE] }, directResponse: { body: 'ok' } },
+    },
+  ];
+  const models = [{ name: 'small', provider: 'echo' }];
+  const config = { config: { adminAddr: 'off' }, gateways: { edge: { port: 0, routes } } };
+  return gateway(JSON.stringify({ ...config, llm: { port: 0, models } }), {
+    admin: true,
+    webApp: ADMIN_PAGES,
+  });
+}
+
+browserTest(
+  'the requests page shows key and user beside the address, routes as they are called, and no empty column',
+  async (browser) => {
+    const gate = await keyedGateway();
+    try {
+      const { page, problems } = await watchedPage(browser, gate.admin, {
+        viewport: { width: 1440, height: 900 },
+      });
+      await fetch(`${gate.url}/plain/a`);
+      await page.goto(`${gate.admin}/ui/requests`);
+      await page.getByRole('row', { name: /GET \/plain\/a 127\.0\.0\.1 \/plain\*$/ }).waitFor();
+      const heads = () => page.getByRole('columnheader').allInnerTexts();
+      // Nobody has a key, and nothing was asked of a target or a model.
+      expect(await heads()).toEqual(['Time', 'Status', 'Took', 'Request', 'Address', 'Route']);
+      await fetch(`${gate.url}/keyed/a`, { headers: { authorization: `Bearer ${KEY}` } });
+      await page
+        .getByRole('row', { name: /403 .*\/keyed\/a ann-laptop \(ann\) 127\.0\.0\.1 keyed/ })
+        .waitFor();
+      await fetch(`${gate.url}/keyed/b`, { headers: { authorization: 'Bearer another-key-123456' } });
+      await page.getByRole('row', { name: /\/keyed\/b key [0-9a-f]{8} 127/ }).waitFor();
+      await fetch(`http://127.0.0.1:${gate.ports[1]}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ model: 'small', messages: [{ role: 'user', content: 'Hi' }] }),
+      });
+      await page
+        .getByRole('row', { name: /small POST \/v1\/chat\/completions echo 127\.0\.0\.1 llm/ })
+        .waitFor();
+      expect(await heads()).toEqual([
+        ...['Time', 'Status', 'Took', 'Request', 'Target', 'Caller', 'Address', 'Route', 'Tokens'],
+      ]);
+      expect(await page.getByLabel('Route').locator('option').allInnerTexts()).toEqual(
+        expect.arrayContaining(['any', 'keyed', '/plain*', 'llm']),
+      );
+      await page.getByLabel('Caller').selectOption('ann-laptop (ann)');
+      await page.getByText('1 of 4 requests').waitFor();
+      expect(await page.content()).not.toContain(KEY);
+      expect(problems).toEqual([]);
+    } finally {
+      await gate.close();
+    }
+  },
+);
+
+browserTest(
+  'the requests page shows reasons in full on every screen, and any place of a row opens it',
+  async (browser) => {
+    const gate = await keyedGateway();
+    try {
+      const { page } = await watchedPage(browser, gate.admin);
+      await fetch(`${gate.url}/plain/before`);
+      await fetch(`${gate.url}/keyed/a`, { headers: { authorization: `Bearer ${KEY}` } });
+      await page.goto(`${gate.admin}/ui/requests`);
+      const reason = page.locator('.virtual .detail');
+      for (const width of [1920, 1440, 820, 390]) {
+        await page.setViewportSize({ width, height: 900 });
+        await reason.getByText('team-11-of-many').waitFor();
+        const isCut = '(element) => element.scrollHeight > element.clientHeight + 1';
+        await until(
+          async () => !(await reason.evaluate(`(${isCut})(document.querySelector('.virtual .detail'))`)),
+        );
+        // The row below is not covered.
+        const [text, next] = await Promise.all([
+          reason.boundingBox(),
+          page.getByRole('row', { name: /plain\/before/ }).boundingBox(),
+        ]);
+        expect((text?.y ?? 0) + (text?.height ?? 0)).toBeLessThanOrEqual((next?.y ?? 0) + 1);
+      }
+      await reason.click();
+      await page.getByRole('dialog', { name: 'GET /keyed/a' }).waitFor();
+      await page.keyboard.press('Escape');
+      await page
+        .getByRole('row', { name: /plain\/before/ })
+        .getByRole('cell')
+        .last()
+        .click();
+      await page.getByRole('dialog', { name: 'GET /plain/before' }).waitFor();
+    } finally {
+      await gate.close();
+    }
+  },
+);

@@ -44,7 +44,7 @@ browserTest(
   async (browser) => {
     const { page, problems } = await watchedPage(browser, ui.gate.admin);
     await page.goto(`${ui.url}/`);
-    await page.getByText('default/private').first().waitFor();
+    await page.getByText('/private*').first().waitFor();
     await page.keyboard.press('Control+k');
     const input = page.getByRole('combobox', { name: /^Page, route/ });
     await page.getByRole('option', { name: 'notes MCP target' }).waitFor();
@@ -75,7 +75,7 @@ browserTest(
 browserTest('the command palette opens again when its shortcut follows a choice at once', async (browser) => {
   const { page } = await watchedPage(browser, ui.gate.admin);
   await page.goto(`${ui.url}/`);
-  await page.getByText('default/private').first().waitFor();
+  await page.getByText('/private*').first().waitFor();
   await page.keyboard.press('Control+k');
   const input = page.getByRole('combobox', { name: /^Page, route/ });
   await input.fill('theme: dark');

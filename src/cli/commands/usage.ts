@@ -21,8 +21,16 @@ interface Usage {
   readonly isCut: boolean;
 }
 
-const SUMS = ['requests', 'errors', 'inputTokens', 'outputTokens', 'cachedInputTokens', 'costUsd'] as const;
-const TITLES = ['REQUESTS', 'ERRORS', 'INPUT', 'OUTPUT', 'CACHED', 'USD'];
+const SUMS = [
+  'requests',
+  'errors',
+  'refused',
+  'inputTokens',
+  'outputTokens',
+  'cachedInputTokens',
+  'costUsd',
+] as const;
+const TITLES = ['REQUESTS', 'ERRORS', 'REFUSED', 'INPUT', 'OUTPUT', 'CACHED', 'USD'];
 
 /** Prints what the gateway has recorded of usage. */
 export const run: Run<Options> = async (options, context) => {
@@ -66,6 +74,7 @@ function sumsIn(value: unknown): UsageSums {
   return {
     requests: sum('requests'),
     errors: sum('errors'),
+    refused: sum('refused'),
     inputTokens: sum('inputTokens'),
     outputTokens: sum('outputTokens'),
     cachedInputTokens: sum('cachedInputTokens'),

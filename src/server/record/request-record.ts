@@ -1,11 +1,10 @@
-import { membersOf } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { TOOL_ERROR } from '../../core/outcome.ts';
-import { variableOf } from '../expressions/variable.ts';
+import { groupOf, keyOf, nameIn, userOf } from '../expressions/caller.ts';
 import type { CelResult } from '../kernel/expression.ts';
 import type { Column, Fact, FieldValue } from '../kernel/fact.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
-import { a2aCall, jwtClaims, principal } from '../kernel/request/shared-slots.ts';
+import { a2aCall } from '../kernel/request/shared-slots.ts';
 import { llmFacts } from '../llm/facts.ts';
 import { llmCall, refusedModel } from '../llm/llm-call.ts';
 import { mcpFacts } from '../mcp/facts.ts';
@@ -110,14 +109,22 @@ const REQUEST_COLUMNS: readonly ReadColumn<Ended>[] = [
     doc: 'Who ended a response before it was complete: `client`, `upstream` or `timeout`.',
     read: cutBy,
   },
-  { name: 'caller', type: 'text', shown: 'key', doc: 'Name of the API key.', filter: 'key', read: keyOf },
+  // Expressions of `add` come first; then what the policies know of the caller.
+  {
+    name: 'caller',
+    type: 'text',
+    shown: 'key',
+    doc: 'Name of the API key.',
+    filter: 'key',
+    read: ({ ctx, added }) => nameIn(added?.['key']) ?? keyOf(ctx),
+  },
   {
     name: 'user_name',
     type: 'text',
     shown: 'user',
     doc: 'Subject of the token, or user of the key.',
     filter: 'user',
-    read: userOf,
+    read: ({ ctx, added }) => nameIn(added?.['user']) ?? userOf(ctx),
   },
   {
     name: 'user_group',
@@ -125,7 +132,7 @@ const REQUEST_COLUMNS: readonly ReadColumn<Ended>[] = [
     shown: 'group',
     doc: 'Group or team of the key.',
     filter: 'group',
-    read: groupOf,
+    read: ({ ctx, added }) => nameIn(added?.['group']) ?? groupOf(ctx),
   },
   {
     name: 'client',
@@ -220,38 +227,6 @@ function cutBy({ ctx }: Ended): string | undefined {
   if (ctx.isAbandoned || ctx.reason === 'ClientClosed') return 'client';
   return llm?.progress === 'responding' && llm.streaming ? 'upstream' : undefined;
 }
-
-/** Expressions of `add` come first; then what the policies know of the caller. */
-function keyOf({ ctx, added }: Ended): string | undefined {
-  const who = principal.get(ctx);
-  const key = apiKeyOf(ctx);
-  // Eight digits of its hash tell keys without a name apart.
-  return textOf(added?.['key']) ?? textOf(key?.['name']) ?? (key && `key ${who?.slice(7, 15)}`);
-}
-
-function userOf({ ctx, added }: Ended): string | undefined {
-  const who = principal.get(ctx);
-  return (
-    textOf(added?.['user']) ??
-    textOf(jwtClaims.get(ctx)?.['sub']) ??
-    textOf(apiKeyOf(ctx)?.['user']) ??
-    (who?.startsWith('basicAuth:') ? who.slice('basicAuth:'.length) : undefined)
-  );
-}
-
-function groupOf({ ctx, added }: Ended): string | undefined {
-  const key = apiKeyOf(ctx);
-  return textOf(added?.['group']) ?? textOf(key?.['group']) ?? textOf(key?.['team']);
-}
-
-function apiKeyOf(ctx: RequestContext): Readonly<Record<string, unknown>> | undefined {
-  return principal.get(ctx)?.startsWith('apiKey:') ? membersOf(variableOf('apiKey', ctx)) : undefined;
-}
-
-const textOf = (value: unknown): string | undefined => {
-  if (typeof value === 'string') return value === '' ? undefined : value;
-  return typeof value === 'number' || typeof value === 'bigint' ? String(value) : undefined;
-};
 
 function addedText({ added, policy }: Ended): string | undefined {
   if (added === undefined) return undefined;

@@ -103,5 +103,9 @@ ${usage('BIGINT')};
       sqlite: 'ALTER TABLE agctl_records ADD COLUMN cache_hit INTEGER NOT NULL DEFAULT 0;',
       postgres: 'ALTER TABLE agctl_records ADD COLUMN cache_hit BIGINT NOT NULL DEFAULT 0;',
     },
+    {
+      sqlite: 'ALTER TABLE agctl_usage ADD COLUMN refused INTEGER NOT NULL DEFAULT 0;',
+      postgres: 'ALTER TABLE agctl_usage ADD COLUMN refused BIGINT NOT NULL DEFAULT 0;',
+    },
   ],
 };

@@ -1,5 +1,6 @@
 import { membersOf, parseJson } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { DENIED } from '../../core/outcome.ts';
 import { number, text, time } from '../../core/sql-row.ts';
 import type { Database, SqlRow, SqlValue } from '../kernel/database.ts';
 import type { Column } from '../kernel/fact.ts';
@@ -31,8 +32,8 @@ export interface Search {
   readonly to: number;
   /** By the name of the filter. */
   readonly equal: Readonly<Partial<Record<string, string>>>;
-  /** First and last status, or requests that failed (`core/outcome.ts`). */
-  readonly status?: readonly [number, number] | 'error' | undefined;
+  /** First and last status, or requests that failed or were refused (`core/outcome.ts`). */
+  readonly status?: readonly [number, number] | 'error' | 'refused' | undefined;
   /** Only calls of models and of MCP tools, prompts and resources: other requests are about nothing that was said. */
   readonly hasContents?: boolean | undefined;
   /** Words that all occur in the payload or the error. */
@@ -179,6 +180,18 @@ const CONTENTS: Condition = {
   values: [],
 };
 
+/** `outcomeOf` and `isRefusal` of `core/outcome.ts`, for records that have an error or an unusual status. */
+const OUTCOMES: Readonly<Record<'error' | 'refused', Condition>> = {
+  error: {
+    sql: '(status >= 500 OR (status < 400 AND (reason IS NULL OR reason <> ?)))',
+    values: [DENIED],
+  },
+  refused: {
+    sql: '(status BETWEEN 400 AND 498 OR (status < 400 AND reason = ?))',
+    values: [DENIED],
+  },
+};
+
 function conditionsOf({ equal, status, hasContents = false }: Search): Map<string, Condition> {
   const conditions = new Map<string, Condition>();
   for (const [name, column] of FILTERS) {
@@ -188,9 +201,9 @@ function conditionsOf({ equal, status, hasContents = false }: Search): Map<strin
   if (hasContents) conditions.set('contents', CONTENTS);
   if (status === undefined) return conditions;
   // The index of requests that were refused or failed has no others.
-  const isUnusual = status === 'error' || status[0] >= 400;
+  const isUnusual = typeof status === 'string' || status[0] >= 400;
   if (isUnusual) conditions.set('failed', { sql: '(status >= 400 OR error IS NOT NULL)', values: [] });
-  if (status === 'error') conditions.set('status', { sql: '(status < 400 OR status >= 500)', values: [] });
+  if (typeof status === 'string') conditions.set('status', OUTCOMES[status]);
   else conditions.set('status', { sql: 'status BETWEEN ? AND ?', values: status });
   return conditions;
 }

@@ -1,5 +1,5 @@
 import { textIn } from '../../core/foreign.ts';
-import { outcomeOf } from '../../core/outcome.ts';
+import { isRefusal, outcomeOf } from '../../core/outcome.ts';
 import type { Database, SqlValue, Statement } from '../kernel/database.ts';
 import { addToBlocks } from './blocks.ts';
 import { type RecordedPayload, wordsOf } from './payload.ts';
@@ -94,7 +94,15 @@ export const USAGE_KEYS = [
   'target',
   'tool',
 ];
-export const USAGE_SUMS = ['requests', 'errors', 'input_tokens', 'output_tokens', 'cached_tokens', 'cost'];
+export const USAGE_SUMS = [
+  'requests',
+  'errors',
+  'refused',
+  'input_tokens',
+  'output_tokens',
+  'cached_tokens',
+  'cost',
+];
 export const USAGE_CONFLICT = `ON CONFLICT (${USAGE_KEYS.join(', ')}) DO UPDATE SET
 ${USAGE_SUMS.map((name) => `${name} = agctl_usage.${name} + excluded.${name}`).join(', ')}`;
 const ADD_USAGE = `INSERT INTO agctl_usage (${[...USAGE_KEYS, ...USAGE_SUMS].join(', ')})
@@ -109,8 +117,13 @@ function addUsage(batch: readonly QueuedRecord[]): Statement {
     );
     const key = keys.join('\n');
     const known = sums.get(key);
-    const isBad = outcomeOf(Number(r['status']), textIn(r['error']) || undefined) === 'bad';
-    const counted: Readonly<Record<string, number>> = { requests: 1, errors: isBad ? 1 : 0 };
+    const status = Number(r['status']);
+    const outcome = outcomeOf(status, textIn(r['error']) || undefined, textIn(r['reason']));
+    const counted: Readonly<Record<string, number>> = {
+      requests: 1,
+      errors: outcome === 'bad' ? 1 : 0,
+      refused: isRefusal(outcome, status) ? 1 : 0,
+    };
     const added = USAGE_SUMS.map((name) => counted[name] ?? Number(r[name]));
     if (known === undefined) sums.set(key, [keys, added]);
     else for (const [index, value] of added.entries()) known[1][index] = (known[1][index] ?? 0) + value;

@@ -46,7 +46,7 @@ export interface Usage {
   readonly isCut: boolean;
 }
 
-const SUMMED = ['requests', 'errors', 'input_tokens', 'output_tokens', 'cached_tokens', 'cost'];
+const SUMMED = ['requests', 'errors', 'refused', 'input_tokens', 'output_tokens', 'cached_tokens', 'cost'];
 const SUMS = SUMMED.map((name) => `CAST(coalesce(sum(${name}), 0) AS TEXT) AS ${name}`).join(', ');
 
 /** Sums from `agctl_usage`, highest cost first; days and hours in order. */
@@ -104,6 +104,7 @@ function sumsOf(row: SqlRow): UsageSums {
   return {
     requests: sum('requests'),
     errors: sum('errors'),
+    refused: sum('refused'),
     inputTokens: sum('input_tokens'),
     outputTokens: sum('output_tokens'),
     cachedInputTokens: sum('cached_tokens'),

@@ -13,13 +13,13 @@ export async function actionsOf(): Promise<readonly Action[]> {
   const of = (kind: string, names: readonly string[], open: (name: string) => void): Action[] =>
     [...new Set(names)].map((name) => ({ title: visible(name), kind, run: () => open(name) }));
   return [
-    ...of(
-      'Requests of route',
-      routes.map(({ name }) => name),
-      (text) => navigate('/requests', { text }),
-    ),
-    ...routes.map(({ name, line }) => ({
-      title: visible(name),
+    ...routes.map(({ name, title }) => ({
+      title: visible(title),
+      kind: 'Requests of route',
+      run: () => navigate('/requests', { text: name }),
+    })),
+    ...routes.map(({ title, line }) => ({
+      title: visible(title),
       kind: `Route, line ${line} of the configuration`,
       run: () => navigate('/config', { line: String(line) }),
     })),
@@ -37,6 +37,11 @@ export async function actionsOf(): Promise<readonly Action[]> {
       title: 'Errors',
       kind: 'Requests',
       run: () => navigate('/requests', { status: 'errors' }),
+    },
+    {
+      title: 'Refused requests',
+      kind: 'Requests',
+      run: () => navigate('/requests', { status: 'refused' }),
     },
     { title: 'Trace the next request', kind: 'Trace', run: () => navigate('/trace') },
   ];

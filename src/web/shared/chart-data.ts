@@ -1,4 +1,4 @@
-export type Tone = 'main' | 'second' | 'bad';
+export type Tone = 'main' | 'second' | 'warn' | 'bad';
 
 export interface Series {
   readonly name: string;

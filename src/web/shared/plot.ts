@@ -134,7 +134,12 @@ function axisWidth(plot: uPlot, values: readonly string[]): number {
   return Math.ceil(widest / devicePixelRatio) + 14;
 }
 
-const NAMES: Readonly<Record<Tone, string>> = { main: 'accent', second: 'other', bad: 'bad' };
+const NAMES: Readonly<Record<Tone, string>> = {
+  main: 'accent',
+  second: 'other',
+  warn: 'warn',
+  bad: 'bad',
+};
 
 /** Bars are drawn over each other, the sum of all first. */
 function linesOf({ series, kind }: ChartData, color: () => Color): Line[] {

@@ -11,6 +11,7 @@ import {
 } from 'react';
 import type { Column, Screen } from './column.ts';
 import { useColumnWidths } from './column-widths.ts';
+import { ROW, type RowHeights, useRowHeights } from './row-heights.ts';
 import './virtual-table.css';
 import './unseen.css';
 
@@ -24,10 +25,10 @@ interface VirtualTableProps<Row> {
   readonly choose: (key: string) => void;
   readonly open: (row: Row) => void;
   readonly className?: (row: Row) => string;
+  /** A text below the cells of a row, over its whole width; empty for most rows. */
+  readonly detail?: (row: Row) => string;
 }
 
-/** In pixels; every row has one line. */
-const ROW = 32;
 /** Rows rendered above and below the visible ones. */
 const MARGIN = 12;
 
@@ -36,7 +37,7 @@ const MARGIN = 12;
  * them is in the tab order, arrow keys move to the others.
  */
 export function VirtualTable<Row>(props: VirtualTableProps<Row>): ReactNode {
-  const { caption, rows, keyOf, chosen, choose, open, className } = props;
+  const { caption, rows, keyOf, chosen, choose, open, className, detail } = props;
   const box = useRef<HTMLDivElement>(null);
   const screen = useScreen();
   const columns = useMemo(
@@ -44,9 +45,10 @@ export function VirtualTable<Row>(props: VirtualTableProps<Row>): ReactNode {
     [props.columns, screen],
   );
   const widths = useColumnWidths(box, rows, columns);
-  const { first, last } = useRowsInSight(box, rows.length);
-  useSteadyView(box, rows, keyOf);
-  useChosenInSight(box, rows, keyOf, chosen);
+  const heights = useRowHeights(box, rows, detail);
+  const { first, last } = useRowsInSight(box, heights);
+  useSteadyView(box, rows, heights, keyOf);
+  useChosenInSight(box, rows, heights, keyOf, chosen);
   const at = chosen === undefined ? -1 : rows.findIndex((row) => keyOf(row) === chosen);
   const onKeyDown = (event: KeyboardEvent): void => {
     const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: rows.length - 1 }[event.key];
@@ -77,12 +79,15 @@ export function VirtualTable<Row>(props: VirtualTableProps<Row>): ReactNode {
           </tr>
         </thead>
         <tbody>
-          <Space rows={first} />
+          <Space height={heights.top(first)} />
           {rows.slice(first, last).map((row, index) => {
             const key = keyOf(row);
+            const text = detail?.(row) ?? '';
+            const height = heights.of(first + index);
             return (
               <tr
                 key={key}
+                style={height === ROW ? undefined : { height }}
                 aria-rowindex={first + index + 2}
                 className={`${key === chosen ? 'chosen ' : ''}${className?.(row) ?? ''}`}
                 onClick={() => open(row)}
@@ -102,12 +107,17 @@ export function VirtualTable<Row>(props: VirtualTableProps<Row>): ReactNode {
                     ) : (
                       cell(row)
                     )}
+                    {column === columns.length - 1 && text !== '' ? (
+                      <span className="detail" style={{ height: height - ROW }}>
+                        {text}
+                      </span>
+                    ) : null}
                   </td>
                 ))}
               </tr>
             );
           })}
-          <Space rows={rows.length - last} />
+          <Space height={heights.top(rows.length) - heights.top(last)} />
         </tbody>
       </table>
     </div>
@@ -129,22 +139,22 @@ function useScreen(): Screen {
   );
 }
 
-function Space({ rows }: { readonly rows: number }): ReactNode {
+function Space({ height }: { readonly height: number }): ReactNode {
   // biome-ignore lint/a11y/noAriaHiddenOnFocusable: it replaces invisible rows and cannot be focused.
-  return rows > 0 ? <tr aria-hidden="true" className="space" style={{ height: rows * ROW }} /> : null;
+  return height > 0 ? <tr aria-hidden="true" className="space" style={{ height }} /> : null;
 }
 
 function useRowsInSight(
   box: RefObject<HTMLDivElement | null>,
-  count: number,
+  heights: RowHeights,
 ): { readonly first: number; readonly last: number } {
   const [range, setRange] = useState({ first: 0, last: 40 });
   useEffect(() => {
     const element = box.current;
     if (element === null) return;
     const measure = (): void => {
-      const first = Math.max(0, Math.floor(element.scrollTop / ROW) - MARGIN);
-      const last = Math.ceil((element.scrollTop + element.clientHeight) / ROW) + MARGIN;
+      const first = Math.max(0, heights.at(element.scrollTop) - MARGIN);
+      const last = heights.at(element.scrollTop + element.clientHeight) + 1 + MARGIN;
       setRange((now) => (now.first === first && now.last === last ? now : { first, last }));
     };
     measure();
@@ -155,15 +165,16 @@ function useRowsInSight(
       element.removeEventListener('scroll', measure);
       observer.disconnect();
     };
-  }, [box]);
-  const first = Math.min(range.first, Math.max(0, count - 1));
-  return { first, last: Math.min(range.last, count) };
+  }, [box, heights]);
+  const first = Math.min(range.first, Math.max(0, heights.count - 1));
+  return { first, last: Math.min(range.last, heights.count) };
 }
 
 /** New rows are added at the top. If the user has scrolled, the visible rows stay the same. */
 function useSteadyView<Row>(
   box: RefObject<HTMLDivElement | null>,
   rows: readonly Row[],
+  heights: RowHeights,
   keyOf: (row: Row) => string,
 ): void {
   const before = useRef<string>(undefined);
@@ -177,30 +188,32 @@ function useSteadyView<Row>(
       element.scrollTop > 0
     ) {
       const added = rows.findIndex((row) => keyOf(row) === before.current);
-      if (added > 0) element.scrollTop += added * ROW;
+      if (added > 0) element.scrollTop += heights.top(added);
     }
     before.current = newest;
-  }, [box, rows, keyOf]);
+  }, [box, rows, heights, keyOf]);
 }
 
 function useChosenInSight<Row>(
   box: RefObject<HTMLDivElement | null>,
   rows: readonly Row[],
+  heights: RowHeights,
   keyOf: (row: Row) => string,
   chosen: string | undefined,
 ): void {
   const wanted = useRef<string>(undefined);
-  const latest = useRef(rows);
-  latest.current = rows;
+  const latest = useRef({ rows, heights });
+  latest.current = { rows, heights };
   useEffect(() => {
     const element = box.current;
-    const at = chosen === undefined ? -1 : latest.current.findIndex((row) => keyOf(row) === chosen);
+    const now = latest.current;
+    const at = chosen === undefined ? -1 : now.rows.findIndex((row) => keyOf(row) === chosen);
     if (element === null || at === -1) return;
-    const top = at * ROW;
+    const top = now.heights.top(at);
+    // The head of the table covers the height of one row.
+    const end = now.heights.top(at + 1) + ROW;
     if (top < element.scrollTop) element.scrollTop = top;
-    // The head of the table covers the height of the first row.
-    else if (top + 2 * ROW > element.scrollTop + element.clientHeight)
-      element.scrollTop = top + 2 * ROW - element.clientHeight;
+    else if (end > element.scrollTop + element.clientHeight) element.scrollTop = end - element.clientHeight;
     wanted.current = chosen;
     focusRow(element, wanted);
   }, [box, keyOf, chosen]);

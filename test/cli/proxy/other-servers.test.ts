@@ -140,7 +140,7 @@ describe.each(ODD.map((odd) => [odd]))('an answer with %s as members', (odd) => 
     );
     const body = `{"by":["model"],"rows":[${odd},{"group":{"model":"m"},${row}}],"total":${odd}}`;
     const { code, stdout } = await ran(['usage'], '/api/usage', body);
-    expect([code, stdout]).toEqual([0, expect.stringMatching(/^m +0 +0 +0 +0 +0 +0\.00$/m)]);
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^m +0 +0 +0 +0 +0 +0 +0\.00$/m)]);
   });
 
   test('`proxy memory` prints the figures and bounds', async () => {

@@ -245,6 +245,7 @@ export function recordContract(kind: Database['kind'], open: () => Promise<Drive
           group: { key: 'k0', model: 'mini' },
           requests: 15,
           errors: 1,
+          refused: 0,
           inputTokens: 150,
           outputTokens: 75,
           cachedInputTokens: 0,
@@ -254,6 +255,7 @@ export function recordContract(kind: Database['kind'], open: () => Promise<Drive
           group: { key: 'k1', model: 'mini' },
           requests: 15,
           errors: 0,
+          refused: 0,
           inputTokens: 150,
           outputTokens: 75,
           cachedInputTokens: 0,
@@ -263,6 +265,7 @@ export function recordContract(kind: Database['kind'], open: () => Promise<Drive
           group: { key: 'k1', model: 'large' },
           requests: 1,
           errors: 0,
+          refused: 0,
           inputTokens: 10,
           outputTokens: 5,
           cachedInputTokens: 0,
@@ -275,6 +278,28 @@ export function recordContract(kind: Database['kind'], open: () => Promise<Drive
         [new Date(NOW - 3 * DAY).toISOString().slice(0, 10), 1],
         [new Date(NOW).toISOString().slice(0, 10), 15],
       ]);
+    });
+
+    test('refused requests, also calls that rules of MCP do not allow, are counted and found apart from errors', async () => {
+      await empty();
+      const denied = { status: 200, error: 'Unknown tool: x', reason: 'Authorization' };
+      await store([
+        queued({ time: NOW, status: 401, error: 'no key', reason: 'APIKeyAuth' }),
+        queued({ time: NOW + 1, ...denied }),
+        queued({ time: NOW + 2, ...denied, reason: null }),
+        queued({ time: NOW + 3, status: 503, error: 'gone', reason: 'UpstreamFailure' }),
+        // The client left, which nobody refused.
+        queued({ time: NOW + 4, status: 499, error: 'left', reason: 'ClientClosed' }),
+        queued({ time: NOW + 5 }),
+      ]);
+      const found = async (status: 'error' | 'refused') =>
+        (await searchRecords(database, search({ status }))).records.map(
+          ({ time }) => Date.parse(String(time)) - NOW,
+        );
+      expect(await found('refused')).toEqual([1, 0]);
+      expect(await found('error')).toEqual([3, 2]);
+      const { total } = await usageOf(database, { from: NOW - DAY, to: NOW + DAY, by: ['day'], equal: {} });
+      expect(total).toMatchObject({ requests: 6, errors: 2, refused: 2 });
     });
 
     test('sums of old hours become sums of days without losing any', async () => {

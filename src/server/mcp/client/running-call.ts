@@ -1,5 +1,6 @@
 import { ERRORS } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
+import { DENIED } from '../../../core/outcome.ts';
 import { EVENT_STREAM_HEADERS, EventStream, type EventStreamOwner } from '../../../core/sse.ts';
 import { backendTimeouts } from '../../kernel/backend.ts';
 import { stringOf } from '../../kernel/json/json-text.ts';
@@ -208,6 +209,10 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableStrea
     this.#ctx.endpoint = endpoint;
     this.#rpc = rpc;
     this.#id = id;
+  }
+
+  denied(): void {
+    this.#ctx.reason = DENIED;
   }
 
   refused(error: UpstreamStatusError): void {

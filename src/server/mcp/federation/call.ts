@@ -62,6 +62,8 @@ export interface ClientCall {
   streaming?(): void;
   /** The response is delayed, so the client should get the head of its response now. */
   suspended(): void;
+  /** Rules do not allow the call, which the error for the client does not tell. */
+  denied(): void;
   /** A target rejected the call with an HTTP status, such as 401. */
   refused(error: UpstreamStatusError): void;
 }

@@ -376,14 +376,12 @@ function offering({ session }: ClientCall, capability: string): Connection[] {
 }
 
 /** Throws `RpcError` if the caller may not use the item. `name` is the target's. */
-function checkAccess(
-  { access, message }: ClientCall,
-  item: NamedItem,
-  target: string,
-  name = item.name,
-): void {
+function checkAccess(call: ClientCall, item: NamedItem, target: string, name = item.name): void {
+  const { access, message, log } = call;
   const args = message.method === 'tools/call' ? (message.params['arguments'] ?? {}) : undefined;
   if (access === undefined || access.allows(item.kind, target, name, args)) return;
+  call.denied();
+  log.errorDetail ??= `the rules do not allow the ${item.kind} ${name} of ${target}`;
   if (args !== undefined && access.lists(target, name))
     throw new RpcError(RPC.invalidParams, `the rules do not allow these arguments of ${item.name}`);
   // The same error as for an unknown name, so that the caller does not learn that the item exists.

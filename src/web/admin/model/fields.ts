@@ -1,4 +1,4 @@
-import { type Outcome, outcomeOfFields } from '../../../core/outcome.ts';
+import { isRefusal, type Outcome, outcomeOfFields } from '../../../core/outcome.ts';
 import { duration } from '../../shared/format.ts';
 import { visible } from '../../shared/visible.ts';
 import type { Entry } from './requests.ts';
@@ -40,6 +40,10 @@ export const modelOf = (entry: Entry): string =>
 /** Whether anything failed, including failures reported with a successful status: what an operator looks for first. */
 export const isError = ({ fields }: Entry): boolean => outcomeOfFields(fields).outcome === 'bad';
 
+/** Whether it was refused: no key, no rule, no route, over a limit. Not among the errors. */
+export const isRefused = (entry: Entry): boolean =>
+  isRefusal(outcomeOfFields(entry.fields).outcome, statusOf(entry));
+
 /** The requested tool, prompt, resource or model: `tools/call echo`, `gpt-4o-mini`. Empty for other requests. */
 export function subjectOf(entry: Entry): string {
   const method = field(entry, 'mcp.method.name');
@@ -57,9 +61,32 @@ export const toolOf = (entry: Entry): string => field(entry, 'gen_ai.tool.name')
 export const targetOf = (entry: Entry): string =>
   field(entry, 'mcp.target') || field(entry, 'gen_ai.provider.name');
 
-/** Who sent the request: the subject of its token, or the address without the port, which changes with each connection. */
-export const clientOf = (entry: Entry): string =>
-  field(entry, 'jwt.sub') || field(entry, 'src.addr').replace(/:\d+$/, '');
+/** The address without the port, which changes with each connection. */
+export const addressOf = (entry: Entry): string => field(entry, 'src.addr').replace(/:\d+$/, '');
+
+/** Who sent the request: the name of its key and the user, as far as policies found them out. */
+export const callerOf = (entry: Entry): string => {
+  const [key, user] = [field(entry, 'caller.key'), field(entry, 'jwt.sub') || field(entry, 'caller.user')];
+  return key === '' || user === '' || key === user ? key || user : `${key} (${user})`;
+};
+
+const problems = new WeakMap<Entry, string>();
+
+/** Why a request was refused or failed, in full: the error, then details that the client does not get. Empty for a success. */
+export function problemOf(entry: Entry): string {
+  const known = problems.get(entry) ?? problemIn(entry);
+  problems.set(entry, known);
+  return known;
+}
+
+function problemIn({ fields }: Entry): string {
+  const { problem } = outcomeOfFields(fields);
+  const detail = fields['error.detail'];
+  return [problem, typeof detail === 'string' ? detail : undefined]
+    .filter((part) => part !== undefined && part !== '')
+    .map((part) => visible(part ?? '').replace(/\s+/g, ' '))
+    .join(': ');
+}
 
 /** `GET /files/a.txt` */
 export const lineOf = (entry: Entry): string => `${field(entry, 'http.method')} ${field(entry, 'http.path')}`;

@@ -1,12 +1,14 @@
-import { field, isError, modelOf, statusOf } from './fields.ts';
+import { callerOf, field, isError, isRefused, modelOf, statusOf } from './fields.ts';
 import type { Entry } from './requests.ts';
 
 /** Filter of a list of requests, stored in the address of the page. */
 export interface Filter {
-  /** `2`, `3`, `4`, `5`: the first digit; `errors`: 5xx and no response. */
+  /** `2`, `3`, `4`, `5`: the first digit; `errors`: what failed; `refused`: what was not allowed. */
   readonly status: string;
   readonly route: string;
   readonly model: string;
+  /** Name of the key and user, as the table shows them. */
+  readonly caller: string;
   /** Matches any field, ignoring case. */
   readonly text: string;
   /** Requests from this time on, and before this one: RFC 3339. */
@@ -14,13 +16,13 @@ export interface Filter {
   readonly to: string;
 }
 
-const NAMES = ['status', 'route', 'model', 'text', 'from', 'to'] as const;
+const NAMES = ['status', 'route', 'model', 'caller', 'text', 'from', 'to'] as const;
 
 export function readFilter(query: URLSearchParams): Filter {
-  const [status = '', route = '', model = '', text = '', from = '', to = ''] = NAMES.map(
+  const [status = '', route = '', model = '', caller = '', text = '', from = '', to = ''] = NAMES.map(
     (name) => query.get(name) ?? '',
   );
-  return { status, route, model, text, from, to };
+  return { status, route, model, caller, text, from, to };
 }
 
 /** Query for the address, without unset values. */
@@ -31,7 +33,7 @@ export function writeFilter(filter: Filter): Record<string, string> {
 }
 
 export function narrow(entries: readonly Entry[], filter: Filter): readonly Entry[] {
-  const { status, route, model, text, from, to } = filter;
+  const { status, route, model, caller, text, from, to } = filter;
   const wanted = text.trim().toLowerCase();
   if (NAMES.every((name) => filter[name].trim() === '')) return entries;
   const [first, end] = [timeOr(from, Number.NEGATIVE_INFINITY), timeOr(to, Number.POSITIVE_INFINITY)];
@@ -40,6 +42,7 @@ export function narrow(entries: readonly Entry[], filter: Filter): readonly Entr
       (status === '' || hasStatus(entry, status)) &&
       (route === '' || field(entry, 'route') === route) &&
       (model === '' || modelOf(entry) === model) &&
+      (caller === '' || callerOf(entry) === caller) &&
       entry.at >= first &&
       entry.at < end &&
       (wanted === '' || textOf(entry).includes(wanted)),
@@ -53,6 +56,7 @@ function timeOr(text: string, otherwise: number): number {
 }
 
 function hasStatus(entry: Entry, status: string): boolean {
+  if (status === 'refused') return isRefused(entry);
   return status === 'errors' ? isError(entry) : String(statusOf(entry)).startsWith(status);
 }
 

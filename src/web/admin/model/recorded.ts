@@ -26,6 +26,7 @@ export function usagePath(by: string, { from, to }: Period): string {
 export const figuresOfSums = ({ costUsd, inputTokens, outputTokens, ...rest }: Sums): Figures => ({
   requests: rest.requests,
   errors: rest.errors,
+  refused: rest.refused,
   input: inputTokens,
   output: outputTokens,
   cost: Number(costUsd) === 0 ? undefined : Number(costUsd),
@@ -33,7 +34,17 @@ export const figuresOfSums = ({ costUsd, inputTokens, outputTokens, ...rest }: S
   p95: undefined,
 });
 
-const NOTHING = figuresOfSums({ requests: 0, errors: 0, inputTokens: 0, outputTokens: 0, costUsd: '0' });
+/** The sums of no request. */
+export const NO_SUMS: Sums = {
+  requests: 0,
+  errors: 0,
+  refused: 0,
+  inputTokens: 0,
+  outputTokens: 0,
+  costUsd: '0',
+};
+
+const NOTHING = figuresOfSums(NO_SUMS);
 
 /** The figures of each bucket of a period. @param step an hour or a day */
 export function recordedBuckets({ rows }: Usage, { from, to }: Period, step: number): readonly Figures[] {

@@ -1,5 +1,5 @@
 import { quantile } from '../../../core/render/figures.ts';
-import { costOf, durationOf, inputOf, isError, outputOf } from './fields.ts';
+import { costOf, durationOf, inputOf, isError, isRefused, outputOf } from './fields.ts';
 import type { Entry } from './requests.ts';
 
 // Statistics over requests that the page knows. What a database has recorded is in `recorded.ts`.
@@ -39,6 +39,8 @@ export function bucketsOf(entries: readonly Entry[], { from, to }: Period): Buck
 export interface Figures {
   readonly requests: number;
   readonly errors: number;
+  /** Not among the errors. */
+  readonly refused: number;
   readonly input: number;
   readonly output: number;
   /** US dollars; undefined if no request had a price. */
@@ -55,6 +57,7 @@ export function figuresOf(entries: readonly Entry[]): Figures {
   return {
     requests: entries.length,
     errors: entries.filter(isError).length,
+    refused: entries.filter(isRefused).length,
     input: sum(entries.map(inputOf)),
     output: sum(entries.map(outputOf)),
     cost: costs.length === 0 ? undefined : sum(costs),

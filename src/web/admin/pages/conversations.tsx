@@ -22,7 +22,7 @@ interface Filter {
 }
 
 /** Names in `equal`, as the API has them. */
-const EQUAL = ['session', 'model', 'tool', 'target', 'key', 'user'];
+const EQUAL = ['session', 'model', 'tool', 'target', 'key', 'user', 'status'];
 
 const SINCE = [
   ['1h', 'last hour'],

@@ -13,6 +13,7 @@ import { NoRequests } from '../parts/no-requests.tsx';
 import { NotRead } from '../parts/not-read.tsx';
 import { PeriodSelect, usePeriod } from '../parts/period-select.tsx';
 import { Problems, ReloadFailure } from '../parts/problem-lists.tsx';
+import { Refusals } from '../parts/refusals.tsx';
 import { Status } from '../parts/status.tsx';
 import { TimeCharts } from '../parts/time-charts.tsx';
 import { RecordedToolCalls } from '../parts/tool-calls.tsx';
@@ -34,13 +35,14 @@ export function Overview(): ReactNode {
           retry={reload}
         />
       ) : null}
-      {data === undefined ? null : (
-        <>
-          <ReloadFailure overview={data} />
-          <Problems overview={data} />
-        </>
-      )}
-      <Activity overview={data} />
+      <Activity overview={data}>
+        {data === undefined ? null : (
+          <>
+            <ReloadFailure overview={data} />
+            <Problems overview={data} />
+          </>
+        )}
+      </Activity>
       <div className="two">
         {data === undefined ? <p className="quiet">Loading …</p> : <Served overview={data} />}
         <Recent />
@@ -49,20 +51,33 @@ export function Overview(): ReactNode {
   );
 }
 
-/** Figures and charts of the recent requests. */
-function Activity({ overview }: { readonly overview: Data | undefined }): ReactNode {
+/** Figures of the recent requests, then what is wrong, then the figures over time. */
+function Activity({
+  overview,
+  children,
+}: {
+  readonly overview: Data | undefined;
+  /** Problems, whether or not there have been requests. */
+  readonly children: ReactNode;
+}): ReactNode {
   const { entries } = useRequests();
   const isRecording = overview?.isRecording === true;
   const chosen = usePeriod(entries, isRecording);
   const figures = useFigures(chosen, entries);
-  if (entries.length === 0 && !isRecording) return null;
+  if (entries.length === 0 && !isRecording) return children;
   return (
-    <section aria-label="Activity">
-      <PeriodSelect chosen={chosen} />
-      <NotRead figures={figures} />
-      <Tiles figures={figures} openRequests={overview?.openRequests} />
-      <TimeCharts figures={figures} zoom={chosen.zoom} />
-    </section>
+    <>
+      <section aria-label="Activity">
+        <PeriodSelect chosen={chosen} />
+        <NotRead figures={figures} />
+        <Tiles figures={figures} openRequests={overview?.openRequests} />
+      </section>
+      {children}
+      <section aria-label="Over time">
+        <TimeCharts figures={figures} zoom={chosen.zoom} />
+        <Refusals figures={figures} />
+      </section>
+    </>
   );
 }
 
@@ -73,9 +88,8 @@ function Tiles({
   readonly figures: PeriodFigures;
   readonly openRequests: number | undefined;
 }): ReactNode {
-  const { requests, errors, p95, input, output, cost } = total;
+  const { requests, errors, refused, p95, input, output, cost } = total;
   const seconds = (period.to - period.from) / 1000;
-  const share = requests === 0 ? 0 : (errors / requests) * 100;
   return (
     <dl className="facts tiles">
       <Fact name="Requests">
@@ -84,7 +98,13 @@ function Tiles({
       <Fact name="Errors">
         <span className={errors === 0 ? '' : 'bad'}>
           {errors === 0 ? '0' : `✗ ${count(errors)}`}{' '}
-          <small className="quiet">{share === 0 || share >= 1 ? share.toFixed(0) : share.toFixed(1)} %</small>
+          <small className="quiet">{shareText(errors, requests)}</small>
+        </span>
+      </Fact>
+      <Fact name="Refused">
+        <span className={refused === 0 ? '' : 'warn'}>
+          {refused === 0 ? '0' : `! ${count(refused)}`}{' '}
+          <small className="quiet">{shareText(refused, requests)}</small>
         </span>
       </Fact>
       {isRecorded ? null : <Fact name="Latency p95">{p95 === undefined ? '–' : duration(p95)}</Fact>}
@@ -100,6 +120,12 @@ function Tiles({
       <Fact name="Open requests">{openRequests ?? '–'}</Fact>
     </dl>
   );
+}
+
+/** `12 %`, `0.4 %` */
+function shareText(part: number, all: number): string {
+  const share = all === 0 ? 0 : (part / all) * 100;
+  return `${share === 0 || share >= 1 ? share.toFixed(0) : share.toFixed(1)} %`;
 }
 
 /** `3.2 per s`, `4 per min`, `0.7 per h` */

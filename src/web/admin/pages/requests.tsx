@@ -1,5 +1,4 @@
 import { type ReactNode, useDeferredValue, useMemo, useState } from 'react';
-import { outcomeOfFields } from '../../../core/outcome.ts';
 import { counted } from '../../../core/render/counted.ts';
 import type { Column } from '../../shared/column.ts';
 import { download } from '../../shared/download.ts';
@@ -9,15 +8,17 @@ import { LiveText } from '../../shared/live-text.tsx';
 import { navigate, useLocation } from '../../shared/router.tsx';
 import { useShortcuts } from '../../shared/shortcuts.tsx';
 import { VirtualTable } from '../../shared/virtual-table.tsx';
-import { visible } from '../../shared/visible.ts';
 import {
-  clientOf,
+  addressOf,
+  callerOf,
   costOf,
   inputOf,
   isError,
+  isRefused,
   lineOf,
   modelOf,
   outputOf,
+  problemOf,
   routeOf,
   statusOf,
   subjectOf,
@@ -26,7 +27,9 @@ import {
   toolOf,
 } from '../model/fields.ts';
 import { type Filter, narrow, readFilter, valuesOf, writeFilter } from '../model/filter.ts';
+import { dollars } from '../model/money.ts';
 import { type Entry, useRequests } from '../model/requests.ts';
+import { type RouteTitles, useRouteTitles } from '../model/route-titles.ts';
 import { NoRequests } from '../parts/no-requests.tsx';
 import { RequestDrawer } from '../parts/request-drawer.tsx';
 import { Status } from '../parts/status.tsx';
@@ -36,20 +39,20 @@ export function Requests(): ReactNode {
   const { entries } = useRequests();
   const [held, setHeld] = useState<readonly Entry[]>();
   const filter = readFilter(useLocation().query);
+  const titleOf = useRouteTitles();
   const text = useDeferredValue(filter.text);
   const all = held ?? entries;
-  const { status, route, model, from, to } = filter;
+  const { status, route, model, caller, from, to } = filter;
   const rows = useMemo(
-    () => narrow(all, { status, route, model, text, from, to }),
-    [all, status, route, model, text, from, to],
+    () => narrow(all, { status, route, model, caller, text, from, to }),
+    [all, status, route, model, caller, text, from, to],
   );
-  const models = useMemo(() => valuesOf(all, modelOf), [all]);
   const missed = held === undefined ? 0 : newer(entries, held);
   const togglePause = (): void => setHeld(held === undefined ? entries : undefined);
   useShortcuts([{ keys: 'p', what: 'pause and resume', run: togglePause }]);
   return (
     <>
-      <FilterBar filter={filter} entries={all} models={models} />
+      <FilterBar filter={filter} entries={all} titleOf={titleOf} />
       <div className="row bar">
         <button type="button" aria-pressed={held !== undefined} aria-keyshortcuts="p" onClick={togglePause}>
           {held === undefined ? 'Pause' : `Resume (${missed} new)`}
@@ -66,7 +69,7 @@ export function Requests(): ReactNode {
         </span>
       </div>
       <LiveText text={summary(rows)} />
-      {all.length === 0 ? <NoRequests /> : <RequestTable rows={rows} hasModels={models.length > 0} />}
+      {all.length === 0 ? <NoRequests /> : <RequestTable rows={rows} all={all} titleOf={titleOf} />}
     </>
   );
 }
@@ -80,7 +83,8 @@ function newer(entries: readonly Entry[], held: readonly Entry[]): number {
 
 function summary(rows: readonly Entry[]): string {
   const errors = rows.filter(isError).length;
-  return `${counted(rows.length, 'request')}, ${counted(errors, 'error')}`;
+  const refused = rows.filter(isRefused).length;
+  return `${counted(rows.length, 'request')}, ${counted(errors, 'error')}, ${count(refused)} refused`;
 }
 
 function exportLines(rows: readonly Entry[]): void {
@@ -103,20 +107,23 @@ const STATUSES = [
   ['4', '4xx'],
   ['5', '5xx'],
   ['errors', 'errors'],
+  ['refused', 'refused'],
 ] as const;
 
 function FilterBar({
   filter,
   entries,
-  models,
+  titleOf,
 }: {
   readonly filter: Filter;
   readonly entries: readonly Entry[];
-  readonly models: readonly string[];
+  readonly titleOf: RouteTitles;
 }): ReactNode {
   const set = (change: Partial<Filter>): void =>
     navigate('/requests', writeFilter({ ...filter, ...change }), { replace: true });
   const routes = useMemo(() => valuesOf(entries, routeOf), [entries]);
+  const models = useMemo(() => valuesOf(entries, modelOf), [entries]);
+  const callers = useMemo(() => valuesOf(entries, callerOf), [entries]);
   return (
     <search className="row">
       <label className="grow">
@@ -130,7 +137,16 @@ function FilterBar({
         />
       </label>
       <Select label="Status" value={filter.status} values={STATUSES} choose={(status) => set({ status })} />
-      <Choice label="Route" values={routes} value={filter.route} choose={(route) => set({ route })} />
+      <Choice
+        label="Route"
+        values={routes}
+        value={filter.route}
+        textOf={titleOf}
+        choose={(route) => set({ route })}
+      />
+      {callers.length === 0 && filter.caller === '' ? null : (
+        <Choice label="Caller" values={callers} value={filter.caller} choose={(caller) => set({ caller })} />
+      )}
       {models.length === 0 && filter.model === '' ? null : (
         <Choice label="Model" values={models} value={filter.model} choose={(model) => set({ model })} />
       )}
@@ -149,10 +165,12 @@ function Choice({
   values,
   value,
   choose,
+  textOf = (one) => one,
 }: {
   readonly label: string;
   readonly values: readonly string[];
   readonly value: string;
+  readonly textOf?: (value: string) => string;
   readonly choose: (value: string) => void;
 }): ReactNode {
   // The value in the address is always offered, even if no request has it (yet).
@@ -161,7 +179,7 @@ function Choice({
     <Select
       label={label}
       value={value}
-      values={[['', 'any'], ...shown.map((one) => [one] as const)]}
+      values={[['', 'any'], ...shown.map((one) => [one, textOf(one)] as const)]}
       choose={choose}
     />
   );
@@ -174,12 +192,18 @@ const shortAbout = (entry: Entry): string => {
   return subject === '' ? lineOf(entry) : target === '' ? subject : `${subject} · ${target}`;
 };
 
-const TIME: Column<Entry> = { name: 'Time', cell: ({ at }) => clock(at) };
-const COLUMNS: readonly Column<Entry>[] = [
-  TIME,
+interface RequestColumn extends Column<Entry> {
+  /** Shown only if a request has a value: an empty column takes room from the others. */
+  readonly isOptional?: true;
+}
+
+const WIDE = ['tablet', 'desktop'] as const;
+
+const columnsOf = (titleOf: RouteTitles): readonly RequestColumn[] => [
+  { name: 'Time', cell: ({ at }) => clock(at) },
   {
     name: 'Status',
-    shownOn: ['tablet', 'desktop'],
+    shownOn: WIDE,
     text: (entry) => statusText(entry) + (isError(entry) ? ' failed' : ''),
     cell: (entry) => <Status entry={entry} />,
   },
@@ -189,81 +213,83 @@ const COLUMNS: readonly Column<Entry>[] = [
     text: statusText,
     cell: (entry) => <Status entry={entry} isShort />,
   },
-  { name: 'Request', shownOn: ['phone'], shrinks: true, cell: shortAbout },
-  {
-    name: 'Request',
-    shownOn: ['tablet'],
-    shrinks: true,
-    text: shortAbout,
-    cell: (entry) => (
-      <>
-        {shortAbout(entry)}
-        <Cause entry={entry} />
-      </>
-    ),
-  },
-  { name: 'Took', shownOn: ['tablet', 'desktop'], isNumber: true, cell: tookText },
+  { name: 'Request', shownOn: ['phone', 'tablet'], shrinks: true, cell: shortAbout },
+  { name: 'Took', shownOn: WIDE, isNumber: true, cell: tookText },
   {
     name: 'Request',
     shownOn: ['desktop'],
     shrinks: true,
-    // Causes of failures take what is left.
     text: (entry) => `${subjectOf(entry)} ${lineOf(entry)}`,
     cell: (entry) => <Asked entry={entry} />,
   },
-  { name: 'Target', shownOn: ['desktop'], cell: targetOf },
-  { name: 'Client', shownOn: ['desktop'], cell: clientOf },
-  { name: 'Route', shownOn: ['desktop'], shrinks: true, cell: routeOf },
+  { name: 'Target', shownOn: ['desktop'], isOptional: true, cell: targetOf },
+  { name: 'Caller', shownOn: WIDE, isOptional: true, shrinks: true, cell: callerOf },
+  { name: 'Address', shownOn: ['desktop'], isOptional: true, cell: addressOf },
+  {
+    name: 'Route',
+    shownOn: ['desktop'],
+    isOptional: true,
+    shrinks: true,
+    cell: (entry) => (routeOf(entry) === '' ? '' : titleOf(routeOf(entry))),
+  },
+  { name: 'Tokens', shownOn: WIDE, isOptional: true, isNumber: true, cell: tokens },
+  {
+    name: 'Cost',
+    shownOn: WIDE,
+    isOptional: true,
+    isNumber: true,
+    cell: (entry) => money(costOf(entry)),
+  },
 ];
 
-/** The tool, prompt, resource or model of a request, then its method and path, and why it failed. */
+/** The tool, prompt, resource or model of a request, then its method and path. */
 function Asked({ entry }: { readonly entry: Entry }): ReactNode {
   const subject = subjectOf(entry);
+  if (subject === '') return lineOf(entry);
   return (
     <>
-      {subject === '' ? (
-        lineOf(entry)
-      ) : (
-        <>
-          {subject} <span className="quiet">{lineOf(entry)}</span>
-        </>
-      )}
-      <Cause entry={entry} />
+      {subject} <span className="quiet">{lineOf(entry)}</span>
     </>
   );
 }
-
-function Cause({ entry }: { readonly entry: Entry }): ReactNode {
-  const problem = problemOf(entry);
-  return problem === '' ? null : <span className="quiet"> · {problem}</span>;
-}
-
-/** Why a request failed, as one line; empty for a success. */
-const problemOf = ({ fields }: Entry): string =>
-  visible(outcomeOfFields(fields).problem ?? '').replace(/\s+/g, ' ');
-
-/** Only for LLM calls: otherwise these columns would take room from the others. */
-const OF_MODELS: readonly Column<Entry>[] = [
-  { name: 'Tokens', shownOn: ['tablet', 'desktop'], isNumber: true, cell: tokens },
-  { name: 'Cost', shownOn: ['tablet', 'desktop'], isNumber: true, cell: (entry) => money(costOf(entry)) },
-];
-const WITH_MODELS = [...COLUMNS, ...OF_MODELS];
 
 function tokens(entry: Entry): string {
   return inputOf(entry) + outputOf(entry) === 0 ? '' : `${inputOf(entry)} → ${outputOf(entry)}`;
 }
 
-const money = (cost: number | undefined): string => (cost === undefined ? '' : `$${cost.toPrecision(2)}`);
+const money = (cost: number | undefined): string => (cost === undefined ? '' : dollars(cost));
+
+/** The columns that have something to show in one of these rows. Once found, a value is not looked for again. */
+function useColumns(rows: readonly Entry[], titleOf: RouteTitles): readonly Column<Entry>[] {
+  const columns = useMemo(() => columnsOf(titleOf), [titleOf]);
+  const shown = useMemo(
+    () =>
+      columns
+        .map(({ isOptional, cell }, at) =>
+          isOptional === undefined || rows.some((row) => cell(row) !== '') ? at : -1,
+        )
+        .join(' '),
+    [columns, rows],
+  );
+  return useMemo(() => {
+    const kept = shown.split(' ');
+    return columns.filter((_, at) => kept.includes(String(at)));
+  }, [columns, shown]);
+}
 
 const keyOf = ({ key }: Entry): string => key;
 
 function RequestTable({
   rows,
-  hasModels,
+  all,
+  titleOf,
 }: {
   readonly rows: readonly Entry[];
-  readonly hasModels: boolean;
+  /** Also those that the filter leaves out: it does not change the columns. */
+  readonly all: readonly Entry[];
+  readonly titleOf: RouteTitles;
 }): ReactNode {
+  const columns = useColumns(all, titleOf);
   const [chosen, setChosen] = useState<string>();
   const [opened, setOpened] = useState<string>();
   const at = chosen === undefined ? -1 : rows.findIndex(({ key }) => key === chosen);
@@ -285,8 +311,9 @@ function RequestTable({
       <VirtualTable
         caption="Requests, newest first"
         rows={rows}
-        columns={hasModels ? WITH_MODELS : COLUMNS}
+        columns={columns}
         keyOf={keyOf}
+        detail={problemOf}
         chosen={chosen}
         choose={setChosen}
         open={({ key }) => {

@@ -3,12 +3,14 @@ import type { Overview } from '../../../core/overview.ts';
 import { count, duration } from '../../shared/format.ts';
 import { Link } from '../../shared/router.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
+import { visible } from '../../shared/visible.ts';
 import { field, modelOf, routeOf, toolOf } from '../model/fields.ts';
 import { commonPrefix, readMetrics, total } from '../model/metrics.ts';
 import { dollars } from '../model/money.ts';
 import { OVERVIEW } from '../model/paths.ts';
 import { type Group, HOUR, type Usage as Recorded, recordedBy, usagePath } from '../model/recorded.ts';
 import { type Entry, useRequests } from '../model/requests.ts';
+import { type RouteTitles, routeTitles } from '../model/route-titles.ts';
 import { type Figures, figuresBy, type Period } from '../model/usage.ts';
 import { Fact } from '../parts/fact.tsx';
 import { NoRequests } from '../parts/no-requests.tsx';
@@ -26,6 +28,7 @@ export function Usage(): ReactNode {
   const { data: overview } = useLoaded<Overview>(OVERVIEW);
   const isRecording = overview?.isRecording === true;
   const chosen = usePeriod(entries, isRecording);
+  const titleOf = useMemo(() => routeTitles(overview), [overview]);
   const figures = useFigures(chosen, entries);
   const { entries: recent, isRecorded, total } = figures;
   return (
@@ -52,7 +55,12 @@ export function Usage(): ReactNode {
                   <RecordedTable key={table.title} table={table} period={chosen.period} />
                 ))
               : TABLES.map((table) => (
-                  <FigureTable key={table.title} table={table} rows={figuresBy(recent, table.nameOf)} />
+                  <FigureTable
+                    key={table.title}
+                    table={table}
+                    rows={figuresBy(recent, table.nameOf)}
+                    titleOf={table.filter === 'route' ? titleOf : undefined}
+                  />
                 ))}
           </div>
         </>
@@ -155,11 +163,13 @@ function FigureTable({
   table: { title, column, filter = 'text', isOfModels },
   rows,
   recorded,
+  titleOf,
 }: {
   readonly table: Omit<Table, 'filter'> & Partial<Table>;
   readonly rows: readonly (Figures & { readonly name: string })[];
   /** Rows from the database link to its records, since requests of the access log may be gone; latency is not recorded. */
   readonly recorded?: { readonly by: Group; readonly since: string };
+  readonly titleOf?: RouteTitles | undefined;
 }): ReactNode {
   if (rows.length === 0) return null;
   return (
@@ -171,7 +181,7 @@ function FigureTable({
             <tr>
               <th scope="col">{column}</th>
               {[
-                ...['Requests', 'Errors'],
+                ...['Requests', 'Errors', 'Refused'],
                 ...(isOfModels ? ['Input', 'Output', 'Cost'] : []),
                 ...(recorded === undefined ? ['p50', 'p95'] : []),
               ].map((name) => (
@@ -182,7 +192,7 @@ function FigureTable({
             </tr>
           </thead>
           <tbody>
-            {rows.map(({ name, requests, errors, input, output, cost, p50, p95 }) => (
+            {rows.map(({ name, requests, errors, refused, input, output, cost, p50, p95 }) => (
               <tr key={name}>
                 <th scope="row">
                   <Link
@@ -193,7 +203,7 @@ function FigureTable({
                         : { [recorded.by]: name, since: recorded.since }
                     }
                   >
-                    {name}
+                    {titleOf?.(name) ?? visible(name)}
                   </Link>
                 </th>
                 <td className="number" data-name="Requests">
@@ -201,6 +211,9 @@ function FigureTable({
                 </td>
                 <td className={errors === 0 ? 'number' : 'number bad'} data-name="Errors">
                   {errors === 0 ? '0' : `✗ ${whole(errors)}`}
+                </td>
+                <td className={refused === 0 ? 'number' : 'number warn'} data-name="Refused">
+                  {refused === 0 ? '0' : `! ${whole(refused)}`}
                 </td>
                 {isOfModels ? (
                   <>

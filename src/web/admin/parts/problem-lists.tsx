@@ -27,17 +27,19 @@ export function ReloadFailure({ overview }: { readonly overview: Overview }): Re
   );
 }
 
-/** MCP targets that are not available, models that fail, and problems of the configuration. */
+/** MCP targets that are not available, models that fail, and problems of the configuration: those of one kind together. */
 export function Problems({ overview }: { readonly overview: Overview }): ReactNode {
   const { diagnostics, errorCount } = overview.problems;
   const backends = overview.gateways
     .flatMap(({ routes }) => routes)
-    .flatMap(({ name, backends: own }) => own.map((backend) => ({ route: name, ...backend })));
+    .flatMap(({ name, title, backends: own }) =>
+      own.map((backend) => ({ route: title, logged: name, ...backend })),
+    );
   const targets = backends.flatMap(({ route, targets: own = [] }) =>
     own.filter(({ problem }) => problem !== undefined).map((target) => ({ route, ...target })),
   );
-  const models = backends.flatMap(({ route, models: own = [] }) =>
-    own.filter(({ failures }) => failures > 0).map((model) => ({ route, ...model })),
+  const models = backends.flatMap(({ route, logged, models: own = [] }) =>
+    own.filter(({ failures }) => failures > 0).map((model) => ({ route, logged, ...model })),
   );
   if (diagnostics.length + targets.length + models.length === 0)
     return (
@@ -50,27 +52,85 @@ export function Problems({ overview }: { readonly overview: Overview }): ReactNo
   return (
     <section className={isBad ? 'panel problem' : 'panel warning'} aria-labelledby="problems">
       <h2 id="problems">{isBad ? 'Problems' : 'Warnings'}</h2>
-      <ul>
-        {targets.map(({ route, name, problem }) => (
-          <li key={`${route}/${name}`}>
-            <span className="bad">✗</span> Target <strong>{visible(name)}</strong> of route {visible(route)}:{' '}
-            <WithCode text={problem ?? ''} />
-          </li>
-        ))}
-        {models.map(({ route, name, provider, failures }) => (
-          <li key={`${route}/${name}/${provider}`}>
-            <span className="bad">✗</span> Model <strong>{visible(name)}</strong> of route {visible(route)}:{' '}
-            {counted(failures, 'failure')} in a row{' '}
-            <Link to="/requests" query={{ status: 'errors', route }}>
-              Show them
-            </Link>
-          </li>
-        ))}
-        {diagnostics.map((diagnostic) => (
-          <DiagnosticLine key={keyOf(diagnostic)} diagnostic={diagnostic} />
-        ))}
-      </ul>
+      {targets.length === 0 ? null : (
+        <Group
+          isBad
+          title={
+            targets.length === 1
+              ? 'An MCP target is not available'
+              : `${targets.length} MCP targets are not available`
+          }
+          about={names(targets)}
+        >
+          {targets.map(({ route, name, problem }) => (
+            <li key={`${route}/${name}`}>
+              Target <strong>{visible(name)}</strong> of route {visible(route)}:{' '}
+              <WithCode text={problem ?? ''} />
+            </li>
+          ))}
+        </Group>
+      )}
+      {models.length === 0 ? null : (
+        <Group
+          isBad
+          title={models.length === 1 ? 'A model fails' : `${models.length} models fail`}
+          about={names(models)}
+        >
+          {models.map(({ route, logged, name, provider, failures }) => (
+            <li key={`${route}/${name}/${provider}`}>
+              Model <strong>{visible(name)}</strong> of route {visible(route)}: {counted(failures, 'failure')}{' '}
+              in a row{' '}
+              <Link to="/requests" query={{ status: 'errors', route: logged }}>
+                Show them
+              </Link>
+            </li>
+          ))}
+        </Group>
+      )}
+      {[...Map.groupBy(diagnostics, ({ code }) => code)].map(([code, own]) => (
+        <Group
+          key={code}
+          isBad={own.some(({ severity }) => severity === 'error')}
+          title={own[0]?.message ?? ''}
+          about={own.length === 1 ? code : `${code}, ${own.length} places`}
+        >
+          {own.map((diagnostic) => (
+            <DiagnosticLine key={keyOf(diagnostic)} diagnostic={diagnostic} />
+          ))}
+        </Group>
+      ))}
     </section>
+  );
+}
+
+/** Names in the line of a group; its list has all of them. */
+const NAMED = 5;
+
+function names(all: readonly { readonly name: string }[]): string {
+  const shown = all.slice(0, NAMED).map(({ name }) => visible(name));
+  return `${shown.join(', ')}${all.length > NAMED ? ` and ${all.length - NAMED} more` : ''}`;
+}
+
+/** Problems of one kind: one line, which opens. */
+function Group({
+  isBad = false,
+  title,
+  about,
+  children,
+}: {
+  readonly isBad?: boolean;
+  readonly title: string;
+  readonly about: string;
+  readonly children: ReactNode;
+}): ReactNode {
+  return (
+    <details className="kind-of-problem">
+      <summary>
+        <span className={isBad ? 'bad' : 'warn'}>{isBad ? '✗' : '!'}</span> <WithCode text={title} />{' '}
+        <span className="quiet">{about}</span>
+      </summary>
+      <ul>{children}</ul>
+    </details>
   );
 }
 

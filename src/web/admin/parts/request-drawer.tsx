@@ -39,7 +39,7 @@ const GROUPS: readonly { readonly title: string; readonly pattern: RegExp }[] = 
   { title: OUTCOME, pattern: /^(?:http\.status|duration|error|reason|error\..*|protocol)$/ },
   { title: 'MCP', pattern: /^(?:mcp\.|gen_ai\.(?:tool|prompt)\.)/ },
   { title: 'Model, tokens and cost', pattern: /^(?:gen_ai\.|gw\.ai\.)/ },
-  { title: 'Request', pattern: /^(?:http\.|src\.|user_agent)/ },
+  { title: 'Request', pattern: /^(?:http\.|src\.|caller\.|jwt\.|user_agent)/ },
   {
     title: 'Way through the gateway',
     pattern: /^(?:gateway|listener|route|endpoint|retry|backend|upstream)/,

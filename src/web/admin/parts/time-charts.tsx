@@ -47,7 +47,8 @@ export function TimeCharts({
   return (
     <div className="charts">
       {chart(`Requests per ${stepText(step)}`, 'bars', whole, [
-        one('answered', 'main', ({ requests, errors }) => requests - errors),
+        one('answered', 'main', ({ requests, errors, refused }) => requests - errors - refused),
+        one('refused', 'warn', ({ refused }) => refused),
         one('errors', 'bad', ({ errors }) => errors),
       ])}
       {isRecorded

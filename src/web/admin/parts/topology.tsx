@@ -5,7 +5,7 @@ import { CopyButton } from '../../shared/copy.tsx';
 import { Link } from '../../shared/router.tsx';
 import { visible } from '../../shared/visible.ts';
 import { clientAddress } from '../model/client-address.ts';
-import { field, isError } from '../model/fields.ts';
+import { field, isError, isRefused } from '../model/fields.ts';
 import { type Entry, useRequests } from '../model/requests.ts';
 import { ToolCalls } from './tool-calls.tsx';
 
@@ -39,14 +39,19 @@ export function Topology({ overview }: { readonly overview: Overview }): ReactNo
 interface Count {
   readonly all: number;
   readonly errors: number;
+  readonly refused: number;
 }
 
 function countByRoute(entries: readonly Entry[]): Map<string, Count> {
   const counts = new Map<string, Count>();
   for (const entry of entries) {
     const route = field(entry, 'route');
-    const { all, errors } = counts.get(route) ?? { all: 0, errors: 0 };
-    counts.set(route, { all: all + 1, errors: errors + (isError(entry) ? 1 : 0) });
+    const { all, errors, refused } = counts.get(route) ?? { all: 0, errors: 0, refused: 0 };
+    counts.set(route, {
+      all: all + 1,
+      errors: errors + (isError(entry) ? 1 : 0),
+      refused: refused + (isRefused(entry) ? 1 : 0),
+    });
   }
   return counts;
 }
@@ -63,15 +68,15 @@ function Route({
   readonly logged: string;
   readonly counts: ReadonlyMap<string, Count>;
 }): ReactNode {
-  const { name, hostnames, matches, policies, line, backends } = route;
+  const { title, hostnames, matches, policies, line, backends } = route;
   const count = counts.get(logged);
   const address = clientAddress(gatewayUrl, route);
   const where = [...hostnames.map((host) => `on ${host}`), ...matches].map(visible).join(', ');
   return (
     <li>
       <div className="route">
-        <strong>{visible(name)}</strong>
-        <code>{where}</code>
+        <strong>{visible(title)}</strong>
+        {where === title ? null : <code>{where}</code>}
         <Link to="/config" query={{ line: String(line) }}>
           line {line}
         </Link>
@@ -81,6 +86,7 @@ function Route({
           <Link to="/requests" query={{ route: logged }}>
             {count.all} {count.all === 1 ? 'request' : 'requests'}
             {count.errors === 0 ? '' : `, ✗ ${count.errors} ${count.errors === 1 ? 'error' : 'errors'}`}
+            {count.refused === 0 ? '' : `, ! ${count.refused} refused`}
           </Link>
         )}
         <Link to="/trace" query={expressionFor(matches[0])}>

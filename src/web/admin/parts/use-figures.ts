@@ -1,6 +1,6 @@
 import { useMemo } from 'react';
 import { useLoaded } from '../../shared/use-loaded.ts';
-import { DAY, figuresOfSums, recordedBuckets, type Usage, usagePath } from '../model/recorded.ts';
+import { DAY, figuresOfSums, NO_SUMS, recordedBuckets, type Usage, usagePath } from '../model/recorded.ts';
 import type { Entry } from '../model/requests.ts';
 import { bucketsOf, type Figures, figuresOf, type Period, within } from '../model/usage.ts';
 import type { ChosenPeriod } from './period-select.tsx';
@@ -49,7 +49,4 @@ export function useFigures(
   return { ...shown, period: { from, to }, isRecorded: step !== undefined, error, reload };
 }
 
-const EMPTY: Usage = {
-  rows: [],
-  total: { requests: 0, errors: 0, inputTokens: 0, outputTokens: 0, costUsd: '0' },
-};
+const EMPTY: Usage = { rows: [], total: NO_SUMS };

@@ -26,7 +26,7 @@ export function endpointsOf({ gateways }: Pick<Overview, 'gateways'>, api: 'mcp'
         const path = pathTo(route.matches[0] ?? '/*', api);
         return {
           key: `${name} ${route.key}`,
-          name: `${host ?? name}:${port}${path} (${route.name})`,
+          name: `${host ?? name}:${port}${path} (${route.title})`,
           routeName: route.name,
           origin: originFor(url, route.hostnames[0]),
           port,

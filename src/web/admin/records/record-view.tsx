@@ -7,8 +7,9 @@ import { useLoaded } from '../../shared/use-loaded.ts';
 import { visible } from '../../shared/visible.ts';
 import { MARKS } from '../model/fields.ts';
 import { dollars } from '../model/money.ts';
+import { useRouteTitles } from '../model/route-titles.ts';
 import { Fact } from '../parts/fact.tsx';
-import { type FullRecord, outcomeOfRecord, saidIn, titleOf } from './record.ts';
+import { type FullRecord, outcomeOfRecord, saidIn, titleOf as titleOfRecord } from './record.ts';
 
 /** Characters of one message that are displayed; copying includes all of them. */
 const SHOWN = 100_000;
@@ -20,8 +21,8 @@ export function RecordView({ id }: { readonly id: number }): ReactNode {
     return <Problem title="This request could not be read" error={error} retry={reload} />;
   if (data === undefined) return <p className="quiet">Loading …</p>;
   return (
-    <article aria-label={visible(titleOf(data))}>
-      <h2>{visible(titleOf(data))}</h2>
+    <article aria-label={visible(titleOfRecord(data))}>
+      <h2>{visible(titleOfRecord(data))}</h2>
       <Facts record={data} />
       <Said record={data} />
     </article>
@@ -31,7 +32,8 @@ export function RecordView({ id }: { readonly id: number }): ReactNode {
 function Facts({ record }: { readonly record: FullRecord }): ReactNode {
   const { status, error, durationMs, key, user, provider, usedModel, target, session, route } = record;
   const { inputTokens, cachedInputTokens, outputTokens, costUsd, firstTokenMs } = record;
-  const caller = user ?? key;
+  const titleOf = useRouteTitles();
+  const caller = user === undefined || key === undefined ? (user ?? key) : `${key} (${user})`;
   return (
     <dl className="facts">
       <Fact name="Time">
@@ -60,7 +62,7 @@ function Facts({ record }: { readonly record: FullRecord }): ReactNode {
         </Fact>
       )}
       {costUsd === undefined ? null : <Fact name="Cost">{dollars(Number(costUsd))}</Fact>}
-      {route === undefined ? null : <Fact name="Route">{visible(route)}</Fact>}
+      {route === undefined ? null : <Fact name="Route">{titleOf(route)}</Fact>}
       {session === undefined ? null : (
         <Fact name="Session">
           <Link to="/conversations" query={{ session, protocol: 'all' }}>

@@ -12,6 +12,9 @@ export interface ShownRecord {
   readonly status: number;
   readonly route?: string;
   readonly error?: string;
+  /** The part of the gateway that answered. */
+  readonly reason?: string;
+  readonly client?: string;
   readonly key?: string;
   readonly user?: string;
   readonly session?: string;
@@ -114,7 +117,8 @@ const isTextPart = (part: unknown): part is { readonly text: string } =>
   typeof part === 'object' && part !== null && typeof (part as { text?: unknown }).text === 'string';
 
 /** Whether it failed, as on all pages. */
-export const outcomeOfRecord = ({ status, error }: ShownRecord): Outcome => outcomeOf(status, error);
+export const outcomeOfRecord = ({ status, error, reason }: ShownRecord): Outcome =>
+  outcomeOf(status, error, reason);
 
 /** `chat gpt-4o-mini`, `tools/call echo` */
 export const titleOf = ({ operation, tool, model, path }: ShownRecord): string =>

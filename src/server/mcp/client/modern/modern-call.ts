@@ -1,4 +1,5 @@
 import { ERRORS } from '../../../../core/errors.ts';
+import { DENIED } from '../../../../core/outcome.ts';
 import { EventStream, type EventStreamOwner } from '../../../../core/sse.ts';
 import { backendTimeouts } from '../../../kernel/backend.ts';
 import type { RequestObserver } from '../../../kernel/observer.ts';
@@ -155,6 +156,10 @@ export class ModernCall implements ClientCall, EventStreamOwner {
 
   get rpc(): JsonRpcConnection | undefined {
     return this.#rpc;
+  }
+
+  denied(): void {
+    this.#ctx.reason = DENIED;
   }
 
   refused(error: UpstreamStatusError): void {
