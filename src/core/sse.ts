@@ -112,6 +112,12 @@ export class EventStream {
     this.#write(this.#frame(data, event));
   }
 
+  /** Ends the response; the reader of a resumable stream is told to reconnect after `retry` ms. */
+  endUntil(retry: number): void {
+    if (this.hasReader && this.#replay !== undefined) this.#write(this.#replay.first(retry));
+    this.end();
+  }
+
   /** Sends a last event, if given, and ends the response. */
   end(data?: string): void {
     if (!this.isOpen) return;

@@ -35,6 +35,8 @@ export interface EraClient extends AsyncDisposable {
   readonly changes: string[];
   /** Data of log messages. */
   readonly logged: unknown[];
+  /** What the client reports besides failed calls, as by a failed attempt to open its stream again. */
+  readonly errors: string[];
 }
 
 const INFO = { name: 'client', version: '1' };
@@ -59,7 +61,8 @@ function records() {
   const asked: string[] = [];
   const changes: string[] = [];
   const logged: unknown[] = [];
-  return { asked, changes, logged };
+  const errors: string[] = [];
+  return { asked, changes, logged, errors };
 }
 
 /** SDK 1: revisions up to 2025-11-25. */
@@ -84,6 +87,7 @@ async function firstSdk(url: string): Promise<EraClient> {
     ({ params }) => void kept.logged.push(params.data),
   );
   const transport = new Transport1(new URL(url));
+  client.onerror = ({ message }) => void kept.errors.push(message);
   await client.connect(transport);
   if (client.getServerCapabilities()?.logging !== undefined) await client.setLoggingLevel('info');
   return {
@@ -130,6 +134,7 @@ export const secondSdk =
       'notifications/message',
       ({ params }) => void kept.logged.push(params.data),
     );
+    client.onerror = ({ message }) => void kept.errors.push(message);
     await client.connect(new Transport2(new URL(url)));
     const isModern = client.getProtocolEra() === 'modern';
     if (!isModern && client.getServerCapabilities()?.logging !== undefined)

@@ -207,6 +207,11 @@ export const MCP_LIMITS = {
    * them.
    */
   resumeRetry: SECOND,
+  /**
+   * What clients of a gateway that is shutting down are told to wait, for the next one to be there: the official SDKs give up
+   * after two attempts.
+   */
+  drainRetry: 5 * SECOND,
   resumeTimeout: 15 * SECOND,
   /**
    * Resumable streams per session (further streams are not resumable), and characters of events that are kept

@@ -55,7 +55,6 @@ async function openStream(ctx: RequestContext, sessions: SessionStore): Promise<
   // Only this process has the stream.
   await sessions.register(session, '', false);
   mcpFields.set(ctx, { sessionId: session.shortId });
-  session.carriesCalls = true;
   const stream = session.openStream(clientHeaders(ctx, sessions));
   const client: LegacyClient = { stream, state: 'new' };
   clients.set(session, client);
@@ -132,7 +131,7 @@ function run(
       message.id ?? 'null',
     );
   rejectDuplicateId(session, message);
-  const call = new RunningCall(ctx, session, message, headers, new CallStream(session, client.stream));
+  const call = new RunningCall(ctx, session, message, headers, new CallStream(client.stream));
   // The call ends with the stream, not with this request, which cannot get the status of a target any more.
   ctx.running = undefined;
   call.answerWith(emptyReply(202));
@@ -172,12 +171,10 @@ async function initialize(
 
 /** The stream of one call: a part of the stream of its session. */
 class CallStream extends EventStream {
-  readonly #session: Session;
   readonly #carrier: EventStream;
 
-  constructor(session: Session, carrier: EventStream) {
+  constructor(carrier: EventStream) {
     super();
-    this.#session = session;
     this.#carrier = carrier;
   }
 
@@ -189,6 +186,5 @@ class CallStream extends EventStream {
     if (!this.isOpen) return;
     if (data !== undefined) this.#carrier.send(data);
     this.giveUp();
-    if (this.#session.isDraining) this.#session.endStream();
   }
 }

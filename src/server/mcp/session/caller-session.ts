@@ -85,6 +85,7 @@ export class CallerSession extends Session {
     if (takesInput(method)) this.#calls -= 1;
     this.lastUsed = performance.now();
     if (this.inUse === 0) this.onUnused?.();
+    if (this.isDraining) this.endStream();
   }
 
   override close(): Promise<void> {
@@ -97,9 +98,11 @@ export class CallerSession extends Session {
     return this.connections.some(({ rpc }) => rpc?.channel?.awaitsInput?.(requestState) === true);
   }
 
-  /** Ends the streams that have no end of their own. */
+  /** Ends the streams that have no end of their own once nothing else is in flight. */
   override endStream(): void {
-    for (const listening of this.listening) listening.end();
+    this.isDraining = true;
+    if (this.inUse > this.listening.size) return;
+    for (const listening of [...this.listening]) listening.end();
   }
 
   /**

@@ -95,9 +95,9 @@ export class ServerStream implements EventStreamOwner, ResumableStream {
     this.#queue.push(text);
   }
 
-  /** Ends the stream; the client may open another. */
-  end(): void {
-    this.#stream?.end();
+  /** Ends the stream; the client may open another, and is told to do so after `retry` ms. */
+  end(retry: number): void {
+    this.#stream?.endUntil(retry);
   }
 
   /** Ends the stream and forgets the queue, at the end of the session. */

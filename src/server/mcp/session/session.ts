@@ -81,9 +81,8 @@ export class Session {
   isResumable = false;
   /** Its record in the shared store, if there is one. */
   record: SessionRecord | undefined;
-  /** Whether the GET stream carries the responses of calls too (transport HTTP+SSE). */
-  carriesCalls = false;
-  isDraining = false;
+  /** The gateway shuts down: the GET stream ends with the last call. */
+  protected isDraining = false;
   readonly #stream = new ServerStream(this);
   /** When the client sent `notifications/initialized`. Clients that open a GET stream do so after that. */
   #initializedAt: number | undefined;
@@ -175,6 +174,7 @@ export class Session {
   callEnded(): void {
     // The session is idle from now on, not from the start of a long call.
     this.lastUsed = performance.now();
+    if (this.isDraining) this.endStream();
   }
 
   /** Registers a request of the client that is now in flight. Returns its key in `running`. */
@@ -291,12 +291,12 @@ export class Session {
   }
 
   /**
-   * Ends the GET stream, after the calls whose responses it carries (`carriesCalls`); then it is to be called again when one
-   * of them has ended (`isDraining`). The client may open another stream.
+   * Ends the GET stream once no call is in flight: clients reconnect at once, and report an error if nobody listens any more
+   * while their call still runs. The client may open another stream.
    */
   endStream(): void {
     this.isDraining = true;
-    if (!this.carriesCalls || this.running.size === 0) this.#stream.end();
+    if (this.running.size === 0) this.#stream.end(this.options.limits.drainRetry);
   }
 
   /** Ends the GET stream and closes all connections. Further calls do nothing. */
