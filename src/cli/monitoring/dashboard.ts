@@ -189,6 +189,7 @@ function mcp(queries: Queries): Row {
 
 function gateway(queries: Queries): Row {
   const byInstance = { by: ['instance'] };
+  const byCertificate = { by: ['instance', 'file'] };
   return {
     title: 'Gateway',
     panels: [
@@ -228,9 +229,26 @@ function gateway(queries: Queries): Row {
       },
       {
         title: 'Configuration',
-        description: '1 if the last reload succeeded, 0 if it failed.',
+        description: '1 if the last reload of the file, or of a certificate, succeeded, 0 if it failed.',
         unit: 'short',
-        lines: [{ query: queries.gauge('config_synchronized', byInstance, 'min'), legend: '{{instance}}' }],
+        lines: [
+          { query: queries.gauge('config_synchronized', byInstance, 'min'), legend: '{{instance}}' },
+          {
+            query: queries.gauge('tls_certificate_synchronized', byCertificate, 'min'),
+            legend: '{{instance}} {{file}}',
+          },
+        ],
+      },
+      {
+        title: 'Certificates',
+        description: 'Time until they expire.',
+        unit: 's',
+        lines: [
+          {
+            query: `${queries.gauge('tls_certificate_expiry_timestamp_seconds', byCertificate, 'min')} - time()`,
+            legend: '{{instance}} {{file}}',
+          },
+        ],
       },
       {
         title: 'Workers',

@@ -115,9 +115,10 @@ export interface RuntimeSettings extends SlotHolder {
   readonly signInLacks: { readonly keys: readonly string[]; readonly areAdded: boolean };
   /** Creates the meter of an upstream; `subtype` is a metric label such as `Http` or `ExtAuthz`. */
   callMeter(kind: CallKind, subtype: string): CallMeter;
-  /** Returns a function that increments a counter, given the values of its labels. */
+  /** Returns a function that increments a counter, given the values of its labels, by 1 or by `amount`. */
   counter(
     metric:
+      | 'accessLogRecordsLost'
       | 'budgetCalls'
       | 'budgetFailures'
       | 'guardrails'
@@ -128,5 +129,5 @@ export interface RuntimeSettings extends SlotHolder {
       | 'sharedStoreMisses'
       | 'tlsFailures'
       | 'tlsReloads',
-  ): (labels: readonly string[]) => void;
+  ): (labels: readonly string[], amount?: number) => void;
 }

@@ -11,6 +11,16 @@ export interface Bound {
   used(): number;
 }
 
+/** A certificate that is in use, for metrics. */
+export interface CertificateState {
+  /** As in the configuration. */
+  readonly file: string;
+  /** In ms since 1970. */
+  readonly expires: number;
+  /** False if the file has changed since it was read, and cannot be used as it is now. */
+  readonly isCurrent: boolean;
+}
+
 export interface TargetState {
   readonly name: string;
   /** `idle`: not used yet. `failing`: not available to any session. */
@@ -39,6 +49,8 @@ export interface BackendState {
  */
 export class Inspection {
   readonly bounds: Bound[] = [];
+  /** Each reads the state of one certificate. */
+  readonly certificates: (() => CertificateState)[] = [];
   /** By the backend's path in the configuration, joined with dots. A backend on several gateways has several entries. */
   readonly #backends = new Map<string, (() => BackendState)[]>();
 
@@ -55,6 +67,7 @@ export class Inspection {
       path === from || path.startsWith(`${from}.`) ? to + path.slice(from.length) : path;
     for (const bound of component.bounds)
       this.bounds.push(bound.at === undefined ? bound : { ...bound, at: moved(bound.at) });
+    this.certificates.push(...component.certificates);
     for (const [path, states] of component.#backends) {
       const key = moved(path);
       this.#backends.set(key, [...(this.#backends.get(key) ?? []), ...states]);

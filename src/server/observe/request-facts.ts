@@ -50,6 +50,12 @@ const ownFacts: readonly RequestFact[] = [
     read: ({ ctx }) => ctx.client.label,
   },
   {
+    // Only if a trusted proxy has named the client: otherwise `src.addr` is the connection.
+    name: 'network.peer.address',
+    attributes: ['network.peer.address', 'network.peer.port'],
+    read: ({ ctx }) => ctx.client.peer?.address,
+  },
+  {
     name: 'http.method',
     attributes: ['http.request.method', 'http.request.method_original'],
     read: ({ ctx }) => ctx.requestedMethod,

@@ -134,6 +134,7 @@ export class RunningGateway implements Gateway {
     this.#droppedLines = new DroppedLinesReporter(sink, log);
     this.metrics.accessLogLinesLost = () => this.#droppedLines.count;
     this.metrics.internalErrors = () => log.internalErrors;
+    this.metrics.certificates = () => this.#runtime.inspection.certificates.map((read) => read());
     this.#recorder = this.#openRecorder(runtime);
     this.#records = new RequestRecords({ sink, format, log, recorder: this.#recorder });
     const events: PortEvents = {

@@ -86,7 +86,7 @@ export function runtimeSettings(
     sharedState: sharing?.state ?? OWN_STATE,
     database,
     callMeter: (kind, subtype) => metrics.calls(kind, subtype),
-    counter: (name) => (labels) => metrics.families[name].with(labels).inc(),
+    counter: (name) => (labels, amount) => metrics.families[name].with(labels).inc(amount),
     ...own,
   };
   programPolicies.set(settings, policies);

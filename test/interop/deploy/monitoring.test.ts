@@ -10,7 +10,7 @@ import { freePort } from '../../kit/ports.ts';
 import { serve } from '../../kit/process.ts';
 import { routesConfig } from '../../kit/routes.ts';
 import { until } from '../../kit/until.ts';
-import { DEPLOY, prometheus, promtool, tool } from './tools.ts';
+import { DEPLOY, prometheus, promtool, tool, toolWith } from './tools.ts';
 
 interface Panel {
   readonly title: string;
@@ -31,6 +31,9 @@ const firing = (series: string, values: string, alert: string, at: string, label
   input_series: [{ series, values }],
   alert_rule_test: [{ eval_time: at, alertname: alert, exp_alerts: [{ exp_labels: labels }] }],
 });
+
+const certificate = (metric: string): string => `gw_tls_certificate_${metric}{instance="a", file="tls.crt"}`;
+const OF_CERTIFICATE = { severity: 'critical', instance: 'a', file: 'tls.crt' };
 
 describe('Prometheus', () => {
   test('promtool accepts the alert rules, and the configuration of compose.yaml', async () => {
@@ -87,6 +90,24 @@ describe('Prometheus', () => {
         severity: 'warning',
         instance: 'a',
       }),
+      // A renewal writes the certificate and then the key: what is read between them cannot be used.
+      firing(certificate('synchronized'), '1 0x30', 'AgctlCertificateNotRead', '10m', OF_CERTIFICATE),
+      quiet(certificate('synchronized'), '1x80 0x2 1x20', 'AgctlCertificateNotRead'),
+      quiet(certificate('synchronized'), '0x20 1x80', 'AgctlCertificateNotRead'),
+      // The tests of promtool begin in 1970: these expire after six days, and after eight.
+      firing(
+        certificate('expiry_timestamp_seconds'),
+        '518400x30',
+        'AgctlCertificateExpires',
+        '10m',
+        OF_CERTIFICATE,
+      ),
+      quiet(certificate('expiry_timestamp_seconds'), '691200x100', 'AgctlCertificateExpires'),
+      firing('gw_access_log_records_lost_total{instance="a"}', '0x5 1x20', 'AgctlLogRecordsLost', '10m', {
+        severity: 'warning',
+        instance: 'a',
+      }),
+      quiet('gw_access_log_records_lost_total{instance="a"}', '7x100', 'AgctlLogRecordsLost'),
     ];
     // Only names and labels matter here; promtool compares annotations, too.
     writeFileSync(join(folder.path, 'bare.yaml'), withoutAnnotations());
@@ -96,6 +117,26 @@ describe('Prometheus', () => {
     );
     const { code, text } = await tool(promtool, ['test', 'rules', 'tests.yaml'], folder.path);
     expect(code, text).toBe(0);
+  });
+
+  test.each([
+    ['one process', undefined],
+    ['two workers', 2],
+  ])('promtool has no complaint about the metrics of %s in the format that it reads', async (_, workers) => {
+    await using served = await serve(
+      routesConfig([{ policies: { directResponse: { body: 'x' } } }], { config: { workers } }),
+      { env: { STATS_ADDR: '127.0.0.1:0' } },
+    );
+    await (await fetch(served.url)).text();
+    const stats = /address="(\S+)" component="stats"/.exec(served.stderr)?.[1] as string;
+    const headers = { accept: 'text/plain; version=0.0.4' };
+    const metrics = await (await fetch(`http://${stats}/metrics`, { headers })).text();
+    expect(metrics).toContain('gw_requests_total{');
+    const { code, text } = await toolWith(metrics, promtool, ['check', 'metrics']);
+    expect([code, text]).toEqual([0, '']);
+    // It does see mistakes.
+    const wrong = metrics.replace('# HELP gw_requests_total ', '# HELP gw_requests ');
+    expect((await toolWith(wrong, promtool, ['check', 'metrics'])).code).not.toBe(0);
   });
 
   test('Prometheus scrapes the gateway, and the dashboard has values for its requests', async () => {

@@ -14,12 +14,20 @@ export interface Output {
 }
 
 /** Runs a program to its end, whatever its exit code. */
-export function tool(file: string, args: readonly string[], cwd: string = DEPLOY): Promise<Output> {
+export const tool = (file: string, args: readonly string[], cwd: string = DEPLOY): Promise<Output> =>
+  run(file, args, cwd, '');
+
+/** The same with `input` on its standard input. */
+export const toolWith = (input: string, file: string, args: readonly string[]): Promise<Output> =>
+  run(file, args, DEPLOY, input);
+
+function run(file: string, args: readonly string[], cwd: string, input: string): Promise<Output> {
   return new Promise((resolve, reject) => {
-    execFile(file, args, { cwd, maxBuffer: 64 * 2 ** 20 }, (error, stdout, stderr) => {
+    const child = execFile(file, args, { cwd, maxBuffer: 64 * 2 ** 20 }, (error, stdout, stderr) => {
       if (error !== null && typeof error.code !== 'number') reject(error);
       else resolve({ code: Number(error?.code ?? 0), text: stdout + stderr, stdout });
     });
+    child.stdin?.end(input);
   });
 }
 

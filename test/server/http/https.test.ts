@@ -1,4 +1,4 @@
-import { createPrivateKey } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect as connectTcp } from 'node:net';
@@ -230,6 +230,10 @@ describe('certificate files', () => {
   });
 });
 
+/** As Unix time in seconds. */
+const expires = (certificate: string): number =>
+  Date.parse(new X509Certificate(readFileSync(certificate)).validTo) / 1000;
+
 describe('changed certificate files', () => {
   const name = (port: number) =>
     new Promise((resolve, reject) => {
@@ -249,8 +253,10 @@ describe('changed certificate files', () => {
       { folder: folder.path, live: 'watched' },
     );
     await using early = await http2Client(gate.port);
-    const reloads = async () =>
-      (await gate.running.metrics.render()).match(/gw_tls_certificate_reloads_total\{.*/g);
+    const metrics = async (name: string) =>
+      (await gate.running.metrics.render()).match(new RegExp(`gw_tls_certificate_${name}\\{.*`, 'g'));
+    const reloads = () => metrics('reloads_total');
+    expect(await metrics('synchronized')).toEqual(['gw_tls_certificate_synchronized{file="a.crt"} 1']);
 
     writeFileSync(cert, 'garbage');
     await until(() => gate.log.some((line) => line.includes('the previous one stays in use')));
@@ -260,11 +266,14 @@ describe('changed certificate files', () => {
     expect(failed).toContain('problem="the file has no certificate"');
     expect(await name(gate.port)).toBe('DNS:localhost');
     expect(await reloads()).toEqual(['gw_tls_certificate_reloads_total{result="failed"} 1']);
+    expect(await metrics('synchronized')).toEqual(['gw_tls_certificate_synchronized{file="a.crt"} 0']);
 
     copyFileSync(certificatePath('other.key'), key);
     copyFileSync(certificatePath('other.crt'), cert);
     await until(async () => (await name(gate.port)) === 'DNS:other.example');
     expect((await reloads())?.join()).toMatch(/result="loaded"\} [12]/);
+    // The failure counts only until the certificate was read.
+    expect(await metrics('synchronized')).toEqual(['gw_tls_certificate_synchronized{file="a.crt"} 1']);
     expect(await early.send({})).toMatchObject({ text: 'reached' });
   });
 
@@ -276,11 +285,18 @@ describe('changed certificate files', () => {
       { cert: 'a.crt', key: 'a.key' },
       { folder: folder.path, live: 'watched' },
     );
+    const expiry = async (): Promise<number> => {
+      const metrics = await gate.running.metrics.render();
+      const line = /^gw_tls_certificate_expiry_timestamp_seconds\{file="a\.crt"\} (.*)$/m.exec(metrics);
+      return Number(line?.[1]);
+    };
+    expect(await expiry()).toBe(expires(GOOD_TLS.cert));
     copyFileSync(certificatePath('expired.crt'), join(folder.path, 'a.crt'));
     const warning = (): string | undefined =>
       gate.log.find((line) => line.includes('clients will not accept the changed certificate'));
     await until(() => warning() !== undefined);
     expect(warning()).toMatch(/file="a\.crt" problem="the certificate has expired: /);
+    expect(await expiry()).toBe(expires(certificatePath('expired.crt')));
   });
 
   test('failed handshakes are counted by reason; the first has a line in the log, further ones only at level debug', async () => {

@@ -1,8 +1,12 @@
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { gateway } from '../../kit/gateway.ts';
+import { collector } from '../../kit/otlp.ts';
 import { routesConfig } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
 import { recorded } from '../../kit/trace.ts';
+import { until } from '../../kit/until.ts';
 
 const LOG = { accessLog: { add: { address: 'source.address', raw: 'source.rawAddress' } } };
 
@@ -24,6 +28,16 @@ async function clientOf(
   const line = await gate.accessLine(1);
   expect(line['raw']).toBe('127.0.0.1');
   return line['address'];
+}
+
+/** Sends a request; returns the port of its connection. */
+async function withPort(url: string, headers: Record<string, string>): Promise<{ readonly port: number }> {
+  const sent = request(url, { headers, agent: false }).end();
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  const port = response.socket.localPort as number;
+  response.resume();
+  await once(response, 'end');
+  return { port };
 }
 
 describe('the client of a request', () => {
@@ -79,7 +93,34 @@ describe('the client of a request', () => {
       (await send(gate.url, { headers: { 'x-forwarded-for': value } })).status;
     expect(await status('1.2.3.4')).toBe(200);
     expect(await status('1.2.3.4, 5.6.7.8')).toBe(403);
-    expect(await gate.accessLine(1)).toMatchObject({ 'src.addr': '1.2.3.4' });
+    expect(await gate.accessLine(1)).toMatchObject({
+      'src.addr': '1.2.3.4',
+      'network.peer.address': '127.0.0.1',
+    });
+  });
+
+  test('is `client.address` in spans, whose `network.peer.address` is the connection', async () => {
+    await using sink = await collector('http');
+    const tracing = { otlpEndpoint: sink.url, otlpProtocol: 'http', randomSampling: true };
+    const gate = await gateway(
+      routesConfig([{ policies: { directResponse: { body: 'ok' } } }], {
+        config: { http: { trustedProxies: ['127.0.0.1'] }, tracing },
+      }),
+    );
+    const { port } = await withPort(gate.url, { 'x-forwarded-for': '1.2.3.4:5678' });
+    await until(() => gate.accessLog.length === 1);
+    await gate.close();
+    expect(sink.spans[0]?.attributes).toMatchObject({
+      'client.address': '1.2.3.4',
+      'network.peer.address': '127.0.0.1',
+      'network.peer.port': port,
+    });
+  });
+
+  test('without a trusted proxy has no second address in the access log', async () => {
+    await using gate = await trusting();
+    await send(gate.url, { headers: { 'x-forwarded-for': '1.2.3.4' } });
+    expect(await gate.accessLine(1)).not.toHaveProperty(['network.peer.address']);
   });
 
   test('is in traces together with the address of the connection', async () => {

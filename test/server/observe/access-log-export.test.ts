@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { AUTHORITY } from '../../kit/certificates.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway, type TestGateway, type TestGatewayOptions } from '../../kit/gateway.ts';
+import { parseMetrics, sampleValue } from '../../kit/open-metrics.ts';
 import { type Collector, collector } from '../../kit/otlp.ts';
 import { answeringGateway } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
@@ -196,6 +197,8 @@ describe('a collector that fails', () => {
     await until(() => lost(gate) !== undefined);
     expect(lost(gate)).toMatch(/lost=1 /);
     expect(lost(gate)).toContain(problem);
+    const metrics = parseMetrics(await gate.running.metrics.render());
+    expect(sampleValue(metrics, 'gw_access_log_records_lost_total')).toBe(1);
     expect((await send(gate.url)).status).toBe(200);
   });
 

@@ -1,9 +1,12 @@
+import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { AUTHORITY, certificateOf } from '../../kit/certificates.ts';
+import { AUTHORITY, certificateOf, certificatePath } from '../../kit/certificates.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { answering, chat, completion, llmGateway } from '../../kit/llm-provider.ts';
 import { INITIALIZE, openSession, post } from '../../kit/mcp.ts';
 import { mcpUpstream } from '../../kit/mcp-upstream.ts';
+import { parseMetrics, sampleValue } from '../../kit/open-metrics.ts';
 import { proxyGateway, routesConfig } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
 import { httpUpstream } from '../../kit/upstream.ts';
@@ -50,6 +53,16 @@ describe('backendTLS', () => {
     await using backend = await httpUpstream(undefined, { certificate: 'self-signed' });
     await using gate = await proxyGateway(backend.address, { backendTLS: { insecure: true } });
     expect(await send(gate.url)).toMatchObject({ status: 200 });
+  });
+
+  test('the expiry of a client certificate is a metric', async () => {
+    const cert = certificatePath('client.crt');
+    const backendTLS = { cert, key: certificatePath('client.key') };
+    await using gate = await proxyGateway('127.0.0.1:9', { backendTLS });
+    const metrics = parseMetrics(await gate.running.metrics.render());
+    const expires = Date.parse(new X509Certificate(readFileSync(cert)).validTo) / 1000;
+    const name = 'gw_tls_certificate_expiry_timestamp_seconds';
+    expect(sampleValue(metrics, name, { file: cert })).toBe(expires);
   });
 
   test.each([[{ root: '/nowhere.pem' }], [{ cert: AUTHORITY }], [{ ca: AUTHORITY }]])(

@@ -7,41 +7,60 @@ import { mergeNative } from './native-histogram.ts';
 export interface SampledMetric extends FamilyInfo {
   /** Default: a gauge. */
   readonly type?: 'counter';
-  readonly labels?: Readonly<Record<string, string>>;
+  /** Names of its labels; default: none. */
+  readonly labels?: readonly string[];
   /** Which value counts for several processes; default: their sum. */
   readonly ofSeveral?: 'first' | 'max' | 'min';
-  /** Returns the current value. If undefined, the metric is omitted from this scrape. */
-  read(): number | undefined;
+  /** Returns the current value, or those of all series. If there is none, the metric is omitted from this scrape. */
+  read(): number | undefined | readonly Sample[];
 }
+
+/** The current value of one series. */
+export interface Sample {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+const samplesOf = (read: number | undefined | readonly Sample[]): readonly Sample[] =>
+  typeof read === 'number' ? [{ labels: {}, value: read }] : (read ?? []);
 
 /** Creates a prom-client registry that samples these metrics at each scrape. `prefix`: first part of their names. */
 export function createRegistry(prefix: string, metrics: readonly SampledMetric[]): Registry {
   const { Registry, Counter, Gauge } = promClient();
   const registry = new Registry();
-  for (const { name, help, type, labels = {}, ofSeveral, read } of metrics) {
-    const labelNames = Object.keys(labels);
+  for (const { name, help, type, labels = [], ofSeveral, read } of metrics) {
     const aggregator: Aggregator = ofSeveral ?? 'sum';
-    const options = { name: prefix + name, help: `${help}.`, labelNames, registers: [registry], aggregator };
+    const options = {
+      name: prefix + name,
+      help: `${help}.`,
+      labelNames: [...labels],
+      registers: [registry],
+      aggregator,
+    };
     if (type === 'counter')
       new Counter({
         ...options,
         collect(this: Counter) {
-          this.remove(labels);
-          const value = read();
-          if (value !== undefined) this.inc(labels, value);
+          clear(this);
+          for (const sample of samplesOf(read())) this.inc(sample.labels, sample.value);
         },
       });
     else
       new Gauge({
         ...options,
         collect(this: Gauge) {
-          this.remove(labels);
-          const value = read();
-          if (value !== undefined) this.set(labels, value);
+          clear(this);
+          for (const sample of samplesOf(read())) this.set(sample.labels, sample.value);
         },
       });
   }
   return registry;
+}
+
+/** Forgets all series, also that without labels, which `reset` sets to 0. */
+function clear(metric: Counter | Gauge): void {
+  metric.reset();
+  metric.remove({});
 }
 
 /** Reads one metric; undefined if it has no values. */

@@ -143,6 +143,11 @@ function httpFamilies({ counter, histogram }: Create, labels: readonly string[],
       'Total number of TLS handshakes of clients that failed: by a `certificate`, a `protocol` error, a `timeout`, or because the client `closed` the connection',
       ['reason'],
     ),
+    accessLogRecordsLost: counter(
+      'access_log_records_lost',
+      'Access-log records that did not reach the OTLP collector',
+      [],
+    ),
     responseBytes: counter('response_bytes', 'Total bytes of HTTP response bodies', labels),
     duration: histogram('request_duration_seconds', 'Duration of HTTP requests', labels, REQUEST_SECONDS),
     requestProcessing: histogram(

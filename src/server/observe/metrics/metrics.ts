@@ -2,13 +2,19 @@ import type { Registry } from 'prom-client';
 import { LIMITS } from '../../../core/limits.ts';
 import { mcpProblem } from '../../../core/outcome.ts';
 import { VERSION } from '../../../core/version.ts';
-import type { Bound } from '../../kernel/inspection.ts';
+import type { Bound, CertificateState } from '../../kernel/inspection.ts';
 import type { CallKind, CallMeter } from '../../kernel/observer.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { type LlmCall, llmCall } from '../../llm/llm-call.ts';
 import { CLIENT_METHODS } from '../../mcp/protocol/protocol.ts';
 import { type McpFields, mcpFields } from '../../mcp/request-fields.ts';
-import { createRegistry, type MetricSource, renderMetrics, type SampledMetric } from './exposition.ts';
+import {
+  createRegistry,
+  type MetricSource,
+  renderMetrics,
+  type Sample,
+  type SampledMetric,
+} from './exposition.ts';
 import { createFamilies, type Families } from './families.ts';
 import {
   type HistogramForm,
@@ -72,6 +78,9 @@ export class Metrics {
   /** Counts workers. Undefined without workers: the metrics are then omitted. */
   workers: (() => { readonly ready: number; readonly restarts: number }) | undefined;
 
+  /** The certificates of the active configuration. Undefined until the gateway is created. */
+  certificates: (() => readonly CertificateState[]) | undefined;
+
   /** Whether the shared store is available. Undefined without one: the metric is then omitted. */
   sharedStoreAvailable: (() => boolean) | undefined;
 
@@ -107,11 +116,11 @@ export class Metrics {
   /** Every metric that may be printed, in the order in which they are. */
   describe(): MetricDescription[] {
     return [
-      ...this.#sampledMetrics().map(({ name, help, type = 'gauge' as const, labels = {} }) => ({
+      ...this.#sampledMetrics().map(({ name, help, type = 'gauge' as const, labels = [] }) => ({
         name: this.#prefix + name,
         help,
         type,
-        labels: Object.keys(labels),
+        labels,
       })),
       ...Object.values(this.families).map(({ description }) => description),
     ];
@@ -175,6 +184,20 @@ export class Metrics {
         read: () => this.internalErrors?.(),
       },
       {
+        name: 'tls_certificate_expiry_timestamp_seconds',
+        help: 'When the certificate in use expires, as Unix time',
+        labels: ['file'],
+        ofSeveral: 'min',
+        read: () => this.#ofCertificates(({ expires }) => expires / 1000),
+      },
+      {
+        name: 'tls_certificate_synchronized',
+        help: '1 if the last attempt to read the certificate succeeded, 0 if the previous one stays in use',
+        labels: ['file'],
+        ofSeveral: 'min',
+        read: () => this.#ofCertificates(({ isCurrent }) => Number(isCurrent)),
+      },
+      {
         name: 'shared_store_available',
         help: '1 if the shared store is available, 0 if it is not',
         ofSeveral: 'min',
@@ -212,11 +235,20 @@ export class Metrics {
       {
         name: 'build_info',
         help: 'Version of the program',
-        labels: { tag: VERSION },
+        labels: ['tag'],
         ofSeveral: 'first',
-        read: () => 1,
+        read: () => [{ labels: { tag: VERSION }, value: 1 }],
       },
     ];
+  }
+
+  /** One value for each file: the smallest, if several listeners have it. */
+  #ofCertificates(value: (state: CertificateState) => number): Sample[] {
+    const byFile = Map.groupBy(this.certificates?.() ?? [], ({ file }) => file);
+    return [...byFile].map(([file, states]) => ({
+      labels: { file },
+      value: Math.min(...states.map(value)),
+    }));
   }
 
   /** The metrics of one port. */

@@ -78,12 +78,16 @@ export function compileAccessLogExport(
   const transport =
     protocol === 'grpc' ? grpcTransport(service, context) : httpTransport(service, path, context);
   if (transport === undefined) return undefined;
+  const lost = context.settings.counter('accessLogRecordsLost');
+  // The series begins before the first loss, which alerts would not see otherwise.
+  lost([], 0);
   const queue = new BatchQueue<AccessLogRecord>({
     what: 'access-log records',
     target: 'telemetry::log',
     log: context.log,
     send: (records) =>
       send(records, resource, transport, (count) => queue.lost(count, 'the collector rejected them')),
+    lost: (count) => lost([], count),
   });
   context.inspection.bounds.push({
     name: 'accessLog.otlp.records',

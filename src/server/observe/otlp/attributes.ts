@@ -70,13 +70,16 @@ function httpAttributes(
   fields: readonly Field[],
   route: Route | undefined,
 ): MutableAttributes {
+  const { client } = ctx;
+  // A trusted proxy in front of the gateway, or the client itself.
+  const { peer = client } = client;
   const attributes: MutableAttributes = {
     ...methodAttributes(ctx.method),
-    'url.scheme': 'http',
+    'url.scheme': client.scheme,
     'network.protocol.version': ctx.request.httpVersion,
-    'client.address': ctx.client.address,
-    'network.peer.address': ctx.client.address,
-    'network.peer.port': ctx.client.port,
+    'client.address': client.address,
+    'network.peer.address': peer.address,
+    'network.peer.port': peer.port,
     ...serverAttributes(ctx.host),
   };
   // Redacted, as in the access log.

@@ -5,6 +5,7 @@ import { messageOf } from '../../../core/errors.ts';
 import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { missingConfigFile, resolveConfigFile } from '../../kernel/files/config-file.ts';
+import { expiryOf } from './certificate-files.ts';
 
 /** TLS of connections to a backend. Paths are relative to the folder of the configuration file. */
 export const backendTlsSchema = z.lazy(() =>
@@ -74,15 +75,20 @@ export function compileBackendTls(config: BackendTls, context: CompileContext): 
     ...(config.insecure && { rejectUnauthorized: false }),
     ...(config.insecureHost && { checkServerIdentity: () => undefined }),
   };
-  reportUnusable(options, context);
+  if (areUsable(options, context) && options.cert !== undefined && config.cert !== undefined) {
+    // A changed file that cannot be used refuses the reload.
+    const state = { file: config.cert, expires: expiryOf(options.cert), isCurrent: true };
+    context.inspection.certificates.push(() => state);
+  }
   return options;
 }
 
-/** OpenSSL's message does not quote the file. */
-function reportUnusable({ ca, cert, key }: TlsOptions, context: CompileContext): void {
-  const check = (name: string, options: object): void => {
+/** Whether the certificates can be used; reports those that cannot. OpenSSL's message does not quote the file. */
+function areUsable({ ca, cert, key }: TlsOptions, context: CompileContext): boolean {
+  const check = (name: string, options: object): boolean => {
     try {
       createSecureContext(options);
+      return true;
     } catch (error) {
       context.at(name).report({
         code: 'AGW0104',
@@ -90,6 +96,7 @@ function reportUnusable({ ca, cert, key }: TlsOptions, context: CompileContext):
         label: 'expected PEM text',
         help: 'for a client certificate, `key` must be the private key of `cert`',
       });
+      return false;
     }
   };
   if (ca !== undefined) {
@@ -102,5 +109,5 @@ function reportUnusable({ ca, cert, key }: TlsOptions, context: CompileContext):
       });
     else check('root', { ca });
   }
-  if (cert !== undefined) check('cert', { cert, key });
+  return cert === undefined || check('cert', { cert, key });
 }

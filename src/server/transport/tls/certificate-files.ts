@@ -1,3 +1,4 @@
+import type { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { messageOf } from '../../../core/errors.ts';
@@ -127,11 +128,20 @@ function openSslProblem(error: unknown): Problem {
   };
 }
 
+/** When the certificate in a file that was read without an error expires, in ms since 1970. 0 without a file. */
+export function expiryOf(cert: Buffer | undefined): number {
+  return cert === undefined ? 0 : Date.parse(certificateIn(cert).validTo);
+}
+
+/** The first one: those that follow are of authorities. Loading `node:crypto` takes 10 ms. */
+function certificateIn(cert: Buffer): X509Certificate {
+  const { X509Certificate: Certificate } = process.getBuiltinModule('node:crypto');
+  return new Certificate(cert);
+}
+
 /** A certificate that is not valid now is a warning: clocks differ, and a gateway that does not start serves nobody. */
 function validityProblems(cert: Buffer): FileProblem[] {
-  // Loading `node:crypto` takes 10 ms.
-  const { X509Certificate } = process.getBuiltinModule('node:crypto');
-  const { validFrom, validTo } = new X509Certificate(cert);
+  const { validFrom, validTo } = certificateIn(cert);
   const now = Date.now();
   const isExpired = Date.parse(validTo) < now;
   if (!isExpired && Date.parse(validFrom) <= now) return [];

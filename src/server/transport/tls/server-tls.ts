@@ -5,7 +5,12 @@ import { messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { choice, mapping } from '../../../core/schema/mapping.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import { type CertificateFiles, readCertificateFiles } from './certificate-files.ts';
+import {
+  type CertificateFiles,
+  expiryOf,
+  type ReadCertificate,
+  readCertificateFiles,
+} from './certificate-files.ts';
 import { CertificateIssuer } from './issued-certificates.ts';
 import type { ServerTls } from './tls-entrance.ts';
 
@@ -138,9 +143,15 @@ export function compileServerTls(
     options: optionsOf(first.files),
     failed: failureLog(config.cert, context),
   };
+  const state = { file: config.cert, expires: 0, isCurrent: true };
+  if (errorIn(first) === undefined) {
+    state.expires = expiryOf(first.files.cert);
+    context.inspection.certificates.push(() => state);
+  }
   const changed = (): void => {
-    const { files, problems } = readCertificateFiles(config, folder);
-    const problem = problems.find(({ code }) => usualSeverity(code) !== 'warning');
+    const read = readCertificateFiles(config, folder);
+    const problem = errorIn(read);
+    state.isCurrent = problem === undefined;
     if (problem !== undefined) {
       log.error('proxy::tls', 'a changed certificate cannot be used: the previous one stays in use', {
         file: config[problem.key],
@@ -150,9 +161,10 @@ export function compileServerTls(
       settings.counter('tlsReloads')(['failed']);
       return;
     }
-    tls.options = optionsOf(files);
+    tls.options = optionsOf(read.files);
+    state.expires = expiryOf(read.files.cert);
     log.info('proxy::tls', 'a changed certificate is in use', { cert: config.cert });
-    for (const { key, message } of problems)
+    for (const { key, message } of read.problems)
       log.warn('proxy::tls', 'clients will not accept the changed certificate', {
         file: config[key],
         problem: message,
@@ -161,6 +173,10 @@ export function compileServerTls(
   };
   return Object.assign(tls, { reloads: first.paths.map((path) => ({ file: path, changed })) });
 }
+
+/** Why the files cannot be used. */
+const errorIn = ({ problems }: ReadCertificate): ReadCertificate['problems'][number] | undefined =>
+  problems.find(({ code }) => usualSeverity(code) !== 'warning');
 
 /** Options with certificates that are issued for each name. Reports an authority that cannot issue any. */
 function issuing(cert: Buffer, key: Buffer, context: CompileContext): TlsOptions {
