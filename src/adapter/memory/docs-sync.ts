@@ -3,6 +3,7 @@ import { elementsOf, membersOf, numberIn, stringIn, textIn } from '../../core/fo
 import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import type { SyncError, SyncStatus } from '../../core/memory-model.ts';
 import { FolderWorkspaces, relateLinks } from './docs-relations.ts';
+import { renameMoved } from './docs-renames.ts';
 import { type DocsFile, type DocsScan, readDocument, scanDocs } from './docs-scan.ts';
 import type { DocsWatch } from './docs-watch.ts';
 import { type Backend, putDocument, type StoredDocument } from './documents.ts';
@@ -154,6 +155,8 @@ class SyncRun {
   async #documents(scan: DocsScan): Promise<void> {
     const { store, embedder } = this.#backend;
     const wasBehind = (await store.note(LINKS_NOTE)) === 'missing';
+    if (scan.isComplete)
+      await renameMoved(store, await store.documents('docs_dir'), scan.files, this.#signal);
     await this.#each(scan.files);
     await this.#remove(scan);
     if (!wasBehind && this.#linksMarked === undefined) return;

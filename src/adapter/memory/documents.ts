@@ -5,7 +5,7 @@ import { type Embedder, embeddedText, searchable } from './embed/embedder.ts';
 import { chunkId, documentId } from './ids.ts';
 import { CHUNKER_VERSION, type MarkdownDocument, markdownDocument } from './markdown/document.ts';
 import type { SiteBase } from './markdown/links.ts';
-import type { NewEntity, Origin, Relation, Store } from './store.ts';
+import type { DocumentRecord, NewEntity, Origin, Relation, Store } from './store.ts';
 
 export interface Backend {
   readonly store: Store;
@@ -46,16 +46,16 @@ export interface PutOptions {
   readonly beforeWrite?: () => Promise<void>;
 }
 
-/** Hash of the document's input, independent of how it is processed. */
-function contentHash({ title, source, path, content }: Source): string {
-  const head = JSON.stringify([title ?? null, source ?? null, path ?? null]);
-  return createHash('sha256').update(head).update('\0').update(content).digest('hex');
+/** Hash of a document's text, which a renamed file keeps. */
+export function contentHash(content: string): string {
+  return createHash('sha256').update(content).digest('hex');
 }
 
-/** Hash that changes with the document, the chunking, and how links are read. */
-function documentHash(content: string, { siteBase }: Source): string {
+/** Hash that changes with the document, its place, the chunking, and how links are read. */
+function documentHash(hash: string, { title, source, path, siteBase }: Source): string {
+  const head = JSON.stringify([title ?? null, source ?? null, path ?? null]);
   const base = siteBase === undefined ? '' : `\0${JSON.stringify([siteBase.origin ?? '', siteBase.path])}`;
-  return createHash('sha256').update(`${content}\0${CHUNKER_VERSION}${base}`).digest('hex');
+  return createHash('sha256').update(`${head}\0${hash}\0${CHUNKER_VERSION}${base}`).digest('hex');
 }
 
 /**
@@ -84,20 +84,21 @@ export async function putDocument(
   { signal, embedded, beforeWrite }: PutOptions = {},
 ): Promise<StoredDocument> {
   checkDocumentSize(Buffer.byteLength(source.content));
-  const content = contentHash(source);
+  const content = contentHash(source.content);
   const hash = documentHash(content, source);
   const known = await store.document(source.origin, source.key);
   if (known?.hash === hash) return unchanged(store, source, known);
   const document = markdownDocument(source.content, source.path ?? source.key, source.title, source.siteBase);
-  const chunks = chunkEntities(source, document);
-  const vectors = embedder.isImmediate
-    ? await embedder.embed(chunks.map(embeddedText), signal, embedded)
-    : [];
+  const identity = await identityOf(store, source, known);
+  const chunks = chunkEntities(source, document, identity);
+  const fresh = embedder.isImmediate ? await newTexts(store, source.origin, identity, known, chunks) : [];
+  const embeddings = fresh.length === 0 ? [] : await embedder.embed(fresh, signal, embedded);
+  const vectors = new Map(fresh.map((text, index) => [text, embeddings[index]]));
   signal?.throwIfAborted();
   await beforeWrite?.();
   // A document of the docs folder lives as long as its file.
   const stored = source.origin === 'ingest' ? { storedAt: new Date().toISOString() } : {};
-  const file = { ...fileEntity(source, document, content), ...stored };
+  const file = { ...fileEntity(source, document, content, identity), ...stored };
   await store.putDocument({
     key: source.key,
     origin: source.origin,
@@ -105,10 +106,10 @@ export async function putDocument(
     embedder: embedder.id,
     entities: [
       file,
-      ...chunks.map((chunk, index) => ({
+      ...chunks.map((chunk) => ({
         ...chunk,
         ...stored,
-        embedding: searchable(vectors[index]),
+        embedding: searchable(vectors.get(embeddedText(chunk))),
       })),
     ],
     relations: belongings(file.id, chunks, source.workspace),
@@ -160,10 +161,58 @@ function storable(text: string): string {
   return text.replaceAll('\0', '\ufffd').toWellFormed();
 }
 
-function fileEntity(source: Source, document: MarkdownDocument, content: string): NewEntity {
+/** Texts of chunks that the stored document does not have: the store keeps the vectors of the others. */
+async function newTexts(
+  store: Store,
+  origin: Origin,
+  identity: string,
+  known: DocumentRecord | undefined,
+  chunks: readonly NewEntity[],
+): Promise<string[]> {
+  const ids = Array.from({ length: known?.chunks ?? 0 }, (_, ordinal) => chunkId(origin, identity, ordinal));
+  const stored = new Set<string>();
+  for (let start = 0; start < ids.length; start += READ_TOGETHER)
+    for (const chunk of await store.entities(ids.slice(start, start + READ_TOGETHER)))
+      stored.add(embeddedText(chunk));
+  return [...new Set(chunks.map(embeddedText))].filter((text) => !stored.has(text));
+}
+
+/** Chunks that are read together. */
+const READ_TOGETHER = 200;
+
+/**
+ * What the ids of a document and its chunks are made of: the key under which it was stored first, which a renamed one keeps. A new
+ * document whose key an other one was stored with gets a number.
+ */
+async function identityOf(
+  store: Store,
+  { origin, key }: Source,
+  known: DocumentRecord | undefined,
+): Promise<string> {
+  if (known?.id === documentId(origin, key)) return key;
+  if (known !== undefined) {
+    const [file] = await store.entities([known.id]);
+    const { identity, path } = file?.metadata ?? {};
+    const kept = [identity, path].find(
+      (one) => typeof one === 'string' && documentId(origin, one) === known.id,
+    );
+    if (typeof kept === 'string') return kept;
+  }
+  let identity = key;
+  for (let count = 2; (await store.entities([documentId(origin, identity)])).length > 0; count += 1)
+    identity = `${key} ${count}`;
+  return identity;
+}
+
+function fileEntity(
+  source: Source,
+  document: MarkdownDocument,
+  content: string,
+  identity: string,
+): NewEntity {
   const { origin, key, path } = source;
   return {
-    id: documentId(origin, key),
+    id: documentId(origin, identity),
     name: document.title,
     type: 'doc_file',
     content: document.summary,
@@ -174,6 +223,7 @@ function fileEntity(source: Source, document: MarkdownDocument, content: string)
       title: document.title,
       chunks: document.chunks.length,
       contentHash: content,
+      ...(identity === key ? {} : { identity }),
       links: Object.fromEntries(document.links),
       ...(document.dependencies.length === 0 ? {} : { dependsOn: document.dependencies }),
     },
@@ -183,13 +233,13 @@ function fileEntity(source: Source, document: MarkdownDocument, content: string)
   };
 }
 
-function chunkEntities(source: Source, { title, chunks }: MarkdownDocument): NewEntity[] {
+function chunkEntities(source: Source, { title, chunks }: MarkdownDocument, identity: string): NewEntity[] {
   const { origin, key, path } = source;
   return chunks.map(({ text, headings, anchor, line }, ordinal) => {
     const heading = headings.join(' > ');
     const name = heading === '' ? title : `${title} > ${heading}`;
     return {
-      id: chunkId(origin, key, ordinal),
+      id: chunkId(origin, identity, ordinal),
       name,
       type: 'doc_chunk',
       content: text,

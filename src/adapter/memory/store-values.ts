@@ -208,6 +208,11 @@ export interface DocumentRecord {
   readonly chunks: number;
 }
 
+export interface DocumentRename {
+  readonly from: string;
+  readonly to: string;
+}
+
 export interface SearchScope {
   readonly types?: readonly EntityType[] | undefined;
   /** Entities that are found, of which those that have expired are left out. */

@@ -20,6 +20,7 @@ import type {
   ComparedVector,
   Cutoffs,
   DocumentRecord,
+  DocumentRename,
   EntityPage,
   EntitySearch,
   ErasureOptions,
@@ -116,11 +117,16 @@ export interface Store {
   changeGraph(change: GraphChange, expired?: Cutoffs): Promise<GraphChanged>;
   /** A page of the entities of agents, of at most `MEMORY_STORE_LIMITS.graphCharacters`, with their relations. */
   agentGraph(request: AgentGraphRequest): Promise<AgentGraph>;
-  /** Replaces a whole document in one transaction; relations of others to its `doc_file` are kept. */
+  /**
+   * Replaces a whole document in one transaction; relations of others to its `doc_file` are kept, and so are vectors of texts that have
+   * not changed.
+   */
   putDocument(document: NewDocument): Promise<void>;
   /** One document, or undefined. */
   document(origin: Origin, key: string): Promise<DocumentRecord | undefined>;
   documents(origin: Origin): Promise<readonly DocumentRecord[]>;
+  /** Gives documents other keys, all or none; their entities stay as they are. The new keys must be free. Returns their number. */
+  renameDocuments(origin: Origin, renames: readonly DocumentRename[]): Promise<number>;
   /** Removes documents with their chunks and relations; returns their number. */
   removeDocuments(origin: Origin, keys: readonly string[]): Promise<number>;
 

@@ -89,17 +89,29 @@ export function fakeStore(): FakeStore {
     async putDocument(document: NewDocument) {
       write();
       const { origin, key, hash, embedder, entities } = document;
+      const texts = new Map(
+        [...kept.values()]
+          .filter((one) => one.document === idOf(origin, key) && one.embedder === embedder)
+          .map((one) => [`${one.title}\0${one.heading}\0${one.searchText}`, one.embedding]),
+      );
       const gone = dropped(origin, key);
       const stay = new Set(entities.map(({ id }) => id));
       unrelate(({ fromId, toId }) => gone.has(fromId) || (gone.has(toId) && !stay.has(toId)));
       for (const entity of entities)
-        kept.set(entity.id, { ...entity, embedder, document: idOf(origin, key) });
+        kept.set(entity.id, {
+          ...entity,
+          embedding:
+            entity.embedding ?? texts.get(`${entity.title}\0${entity.heading}\0${entity.searchText}`),
+          embedder,
+          document: idOf(origin, key),
+        });
       relate(document.relations);
       const chunks = entities.filter(({ type }) => type === 'doc_chunk').length;
       records.set(idOf(origin, key), { key, origin, hash, id: entities[0]?.id ?? '', chunks });
     },
     document: async (origin, key) => records.get(idOf(origin, key)),
     documents: async (origin) => [...records.values()].filter((record) => record.origin === origin),
+    renameDocuments: unused,
     async removeDocuments(origin, keys) {
       write();
       let count = 0;

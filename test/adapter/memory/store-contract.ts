@@ -196,6 +196,58 @@ function documents(store: () => Store): void {
     expect(edges.filter(({ relationType }) => relationType === 'BELONGS_TO')).toHaveLength(3);
   });
 
+  test('a replaced document keeps the vectors and words of texts that it still has, at whichever place', async () => {
+    const before = documentOf('turned.md', ['dugong one', 'dugong two', 'dugong three']);
+    const [file, one, two, three] = before.entities;
+    if (!file || !one || !two || !three) throw new Error('four entities');
+    const entities = [file, one, two, { ...three, embedding: vector(97) }];
+    await store().putDocument({ ...before, entities });
+    const pending = await store().unembeddedCount(EMBEDDER);
+    // The first and the last exchange their places, without vectors; the second is another text.
+    const turned = [
+      { ...three, id: one.id, name: 'now first' },
+      { ...two, content: 'dugong four', searchText: 'dugong four' },
+      { ...one, id: three.id },
+    ].map((chunk) => ({ ...chunk, embedding: undefined }));
+    await store().putDocument({
+      ...documentOf('turned.md', []),
+      hash: 'turned',
+      entities: [file, ...turned],
+      relations: [],
+    });
+    expect(await store().unembeddedCount(EMBEDDER)).toBe(pending + 1);
+    const found = await store().lexical(['dugong'], { limit: 9 }, { vector: vector(97), embedder: EMBEDDER });
+    const byText = new Map(
+      found.map((each) => [each.content, [each.id, each.name, each.cosine?.toFixed(3)]]),
+    );
+    expect(Object.fromEntries(byText)).toEqual({
+      'dugong one': [three.id, one.name, '0.000'],
+      'dugong three': [one.id, 'now first', '1.000'],
+      'dugong four': [two.id, two.name, undefined],
+    });
+    expect((await store().nearest(vector(97), EMBEDDER, { limit: 1 }))[0]?.id).toBe(one.id);
+    await store().removeDocuments('docs_dir', ['turned.md']);
+    expect(await store().lexical(['dugong'], { limit: 9 })).toEqual([]);
+  });
+
+  test('renamed documents keep everything but their key', async () => {
+    await store().putDocument(documentOf('before.md', ['a bandicoot'], { relations: [] }));
+    const record = await store().document('docs_dir', 'before.md');
+    const renames = [
+      { from: 'before.md', to: 'after.md' },
+      { from: 'unknown', to: 'nowhere' },
+    ];
+    expect(await store().renameDocuments('docs_dir', renames)).toBe(1);
+    expect(await store().document('docs_dir', 'before.md')).toBeUndefined();
+    expect(await store().document('docs_dir', 'after.md')).toEqual({ ...record, key: 'after.md' });
+    expect(await store().lexical(['bandicoot'], { limit: 9 })).toHaveLength(1);
+    await expect(store().renameDocuments('docs_dir', [{ from: 'after.md', to: '' }])).rejects.toMatchObject({
+      code: 'memory_invalid',
+      message: expect.stringContaining('renames[0].to'),
+    });
+    await store().removeDocuments('docs_dir', ['after.md']);
+  });
+
   test('a rejected document changes nothing', async () => {
     await store().putDocument(documentOf('whole.md', ['first text']));
     const taken = documentOf('whole.md', ['second text']);

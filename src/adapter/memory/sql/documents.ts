@@ -2,6 +2,7 @@ import { AppError } from '../../../core/errors.ts';
 import { number, oneOf, type Row, text } from '../../../core/sql-row.ts';
 import {
   type DocumentRecord,
+  type DocumentRename,
   type NewDocument,
   type NewEntity,
   ORIGINS,
@@ -9,7 +10,7 @@ import {
   type Relation,
 } from '../store.ts';
 import { mentionsIn } from './mentions.ts';
-import type { Sql } from './sql.ts';
+import { ENTITY_COLUMNS, entityValues, SEARCH_FIELDS, type Sql, searchFieldsOf } from './sql.ts';
 
 const RECORD = 'key, origin, hash, file_id, chunks';
 
@@ -53,11 +54,63 @@ export async function putDocument(sql: Sql, document: NewDocument): Promise<void
        (SELECT id FROM memory_entities WHERE document = $1 AND NOT (${sql.among('id', '$2')}))`,
     [row, ids],
   );
-  await sql.run('DELETE FROM memory_entities WHERE document = $1', [row]);
-  await sql.insertEntities(document.entities, document.embedder, row);
+  await replaceEntities(sql, document, row);
   await insertRelations(sql, document.relations);
   await mentionsIn(sql, document.entities);
 }
+
+/**
+ * Replaces the entities of a document. The rows of texts that have not changed stay, with their vectors and words, whichever place in
+ * the document they have now.
+ */
+async function replaceEntities(
+  sql: Sql,
+  { entities, embedder }: NewDocument,
+  document: number,
+): Promise<void> {
+  const stored = await sql.all(
+    `SELECT row, id, ${SEARCH_FIELDS} FROM memory_entities WHERE document = $1 AND search_text <> '' ORDER BY row`,
+    [document],
+  );
+  const rows = Map.groupBy(stored, (row) => textKey(searchFieldsOf(row)));
+  const kept: { readonly row: number; readonly entity: NewEntity }[] = [];
+  const fresh: NewEntity[] = [];
+  for (const entity of entities) {
+    const same = entity.searchText === '' ? undefined : rows.get(textKey(entity))?.shift();
+    if (same === undefined) fresh.push(entity);
+    else kept.push({ row: number(same, 'row'), entity });
+  }
+  const list = sql.list(kept.map(({ row }) => row));
+  await sql.run(`DELETE FROM memory_entities WHERE document = $1 AND NOT (${sql.among('row', '$2')})`, [
+    document,
+    list,
+  ]);
+  const ids = new Map(stored.map((row) => [number(row, 'row'), text(row, 'id')]));
+  const moved = kept.filter(({ row, entity }) => ids.get(row) !== entity.id);
+  // Two may exchange their ids, which are unique at any time.
+  for (const { row } of moved)
+    await sql.run('UPDATE memory_entities SET id = $1 WHERE row = $2', [`moved ${row}`, row]);
+  for (const { row, entity } of moved)
+    await sql.run('UPDATE memory_entities SET id = $1 WHERE row = $2', [entity.id, row]);
+  await sql.insert({
+    table: 'memory_entities',
+    columns: [...ENTITY_COLUMNS, 'document'],
+    rows: kept.map(({ entity }) => [...entityValues(entity), document]),
+    conflict: `ON CONFLICT (id) DO UPDATE SET name = excluded.name, name_key = excluded.name_key, content = excluded.content,
+      metadata = excluded.metadata, stored_at = excluded.stored_at`,
+  });
+  await sql.insertVectors(
+    embedder,
+    kept.flatMap(({ row, entity: { embedding } }) => (embedding === undefined ? [] : [{ row, embedding }])),
+  );
+  await sql.insertEntities(fresh, embedder, document);
+}
+
+const textKey = ({
+  title = '',
+  heading = '',
+  searchText,
+}: Pick<NewEntity, 'title' | 'heading' | 'searchText'>) => JSON.stringify([title, heading, searchText]);
 
 /** Creates or replaces entities outside of documents. */
 export async function putEntities(
@@ -115,6 +168,21 @@ export async function documents(sql: Sql, origin: Origin): Promise<DocumentRecor
     origin,
   ]);
   return rows.map(recordOf);
+}
+
+export async function renameDocuments(
+  sql: Sql,
+  origin: Origin,
+  renames: readonly DocumentRename[],
+): Promise<number> {
+  let count = 0;
+  for (const { from, to } of renames)
+    count += await sql.run('UPDATE memory_documents SET key = $3 WHERE origin = $1 AND key = $2', [
+      origin,
+      from,
+      to,
+    ]);
+  return count;
 }
 
 export async function removeDocuments(sql: Sql, origin: Origin, keys: readonly string[]): Promise<number> {

@@ -14,7 +14,14 @@ import {
 import type { Cutoffs, NewDocument, Store } from '../store.ts';
 import { agentGraph, changeGraph, deleteAgentEntities } from './agent-graph.ts';
 import { appendTurn, sessions, turns } from './chat.ts';
-import { document, documents, putDocument, putEntities, removeDocuments } from './documents.ts';
+import {
+  document,
+  documents,
+  putDocument,
+  putEntities,
+  removeDocuments,
+  renameDocuments,
+} from './documents.ts';
 import { searchEntities } from './entity-search.ts';
 import { dropEntities, dropTurns, erase } from './erasure.ts';
 import { byName, edges, entities, similarNames, topology } from './graph.ts';
@@ -110,6 +117,9 @@ export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
   },
   document: read<'document'>(nothing, document),
   documents: read<'documents'>(nothing, documents),
+  renameDocuments: change<'renameDocuments'>((_, renames) => {
+    for (const [index, { to }] of renames.entries()) checkName(to, `renames[${index}].to`);
+  }, renameDocuments),
   removeDocuments: {
     ...change<'removeDocuments'>((...args) => checkLookups(args, 'removeDocuments'), removeDocuments),
     erases: () => true,
