@@ -42,8 +42,8 @@ export const admin = {
           path: '/ui/trace',
           hasTwoPanes: true,
           async prepare(page) {
-            await page.getByRole('button', { name: 'Arm' }).click();
-            await page.getByText('Armed.').first().waitFor();
+            await page.getByRole('button', { name: 'Trace the next request' }).click();
+            await page.getByText('Waiting for a request.').first().waitFor();
             await ui.get('/private/b', { 'x-team': 'red' });
             await page.getByText('403, denied by authorization').waitFor();
             await page.getByRole('button', { name: /cel request.headers/ }).click();

@@ -91,8 +91,8 @@ browserTest(
 browserTest('a trace step opens the CEL page with its expression and variables', async (browser) => {
   const { page } = await watchedPage(browser, running.admin);
   await page.goto(`${running.admin}/ui/trace`);
-  await page.getByRole('button', { name: 'Arm', exact: true }).click();
-  await page.getByText('Armed.').waitFor();
+  await page.getByRole('button', { name: 'Trace the next request' }).click();
+  await page.getByText('Waiting for a request.').waitFor();
   await send(running.url, { headers: { 'x-team': 'red' } });
   await page
     .getByRole('button', { name: /x-team/ })

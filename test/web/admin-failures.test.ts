@@ -22,7 +22,7 @@ browserTest('a failing tool call counts as an error on every page', async (brows
   const { page } = await watchedPage(browser, ui.gate.admin);
   const session = await openSession(`${ui.gate.url}/mcp`);
   await page.goto(`${ui.url}/trace`);
-  await page.getByRole('button', { name: 'Arm' }).click();
+  await page.getByRole('button', { name: 'Trace the next request' }).click();
   await until(() => ui.gate.running.traceSubscribers.active);
   await session.request('tools/call', { name: 'files_fail', arguments: {} });
   const verdict = trace(page).getByText('200, the tool reported an error (isError), answered by stdio:files');
@@ -41,7 +41,7 @@ browserTest('a failing tool call counts as an error on every page', async (brows
   await page.locator('.tiles').getByText('✗ 2').waitFor();
   await page.getByRole('link', { name: '4 requests, ✗ 2 errors' }).waitFor();
   await page.goto(`${ui.url}/usage`);
-  const route = page.getByRole('row', { name: /^default\/tools/ });
+  const route = page.getByRole('row', { name: /^tools/ });
   await route.waitFor();
   expect(await route.innerText()).toContain('✗ 2');
 });

@@ -41,7 +41,7 @@ browserTest(
     });
     await page.keyboard.type('request.path.startsWith("/private")');
     await page.keyboard.press('Enter');
-    await page.getByText('Armed.').first().waitFor();
+    await page.getByText('Waiting for a request.').first().waitFor();
     await page.keyboard.press('Escape');
     await until(() => watched());
     await ui.get('/files/not-this-one');
@@ -94,6 +94,7 @@ browserTest('the trace page shows why other routes did not match and what was ch
 browserTest('the trace page shows the error of an invalid expression next to its field', async (browser) => {
   const { page } = await watchedPage(browser, ui.gate.admin);
   await page.goto(`${ui.url}/trace`);
+  await page.getByText('Only certain requests, or several').click();
   const input = page.getByLabel(/^Which request/);
   await input.fill('request.path ==');
   await input.press('Enter');
@@ -104,8 +105,9 @@ browserTest('the trace page shows the error of an invalid expression next to its
 browserTest('the trace page records several requests, each as its own trace', async (browser) => {
   const { page } = await watchedPage(browser, ui.gate.admin);
   await page.goto(`${ui.url}/trace`);
+  await page.getByText('Only certain requests, or several').click();
   await page.getByLabel('How many').fill('3');
-  await page.getByRole('button', { name: 'Arm' }).click();
+  await page.getByRole('button', { name: 'Trace the next request' }).click();
   await until(() => watched());
   await Promise.all([ui.get('/files/1'), ui.get('/files/2'), ui.get('/gone')]);
   const list = page.getByRole('navigation', { name: 'Traces of this visit' });
@@ -219,18 +221,52 @@ browserTest(
     const other = await adminUi();
     const { page } = await watchedPage(browser, other.gate.admin);
     await page.goto(`${other.url}/trace`);
-    await page.getByRole('button', { name: 'Arm' }).click();
-    await page.getByText('Armed.').first().waitFor();
+    await page.getByRole('button', { name: 'Trace the next request' }).click();
+    await page.getByText('Waiting for a request.').first().waitFor();
     await other[Symbol.asyncDispose]();
     await page.getByText('The connection to the gateway was lost while this page waited').waitFor();
   },
 );
 
-/** Arms, sends a request, and waits for its trace. */
+browserTest(
+  'the trace page has one button, and opens recent requests and traces the next one like them',
+  async (browser) => {
+    const { page, problems } = await watchedPage(browser, ui.gate.admin);
+    await ui.get('/private/b', { 'x-team': 'red' });
+    await page.goto(`${ui.url}/trace`);
+    // What else can be chosen is closed.
+    await page.getByRole('button', { name: 'Trace the next request' }).waitFor();
+    expect(await page.getByLabel(/^Which request/).isVisible()).toBe(false);
+    expect(await page.getByRole('main').innerText()).not.toMatch(/\barm/i);
+    const recent = page.getByRole('region', { name: 'Recent requests' });
+    const row = recent.getByRole('listitem').filter({ hasText: '/private/b' }).first();
+    await row.getByText('authorization failed').waitFor();
+    await row.getByRole('button').click();
+    const drawer = page.getByRole('dialog', { name: 'GET /private/b' });
+    await drawer.getByRole('row', { name: /^error\.detail/ }).waitFor();
+    await expectAccessible(page);
+    await drawer.getByRole('link', { name: 'Trace the next one like this' }).click();
+    await drawer.waitFor({ state: 'hidden' });
+    await page.getByText('Waiting for a request.').waitFor();
+    await until(() => watched());
+    // A reload does not wait again.
+    expect(new URL(page.url()).searchParams.has('start')).toBe(false);
+    await ui.get('/files/another');
+    await ui.get('/private/b', { 'x-team': 'red' });
+    await trace(page).getByText('403, denied by authorization').waitFor();
+    await row.getByRole('link', { name: 'Trace the next one like this' }).click();
+    await page.getByRole('button', { name: 'Stop waiting' }).click();
+    await until(() => !watched());
+    await page.getByRole('button', { name: 'Trace the next such request' }).waitFor();
+    expect(problems).toEqual([]);
+  },
+);
+
+/** Asks for a trace, sends a request, and waits for its trace. */
 async function traced(page: Page, path: string): Promise<void> {
   await page.goto(`${ui.url}/trace`);
-  await page.getByRole('button', { name: 'Arm' }).click();
-  await page.getByText('Armed.').first().waitFor();
+  await page.getByRole('button', { name: 'Trace the next request' }).click();
+  await page.getByText('Waiting for a request.').first().waitFor();
   await ui.get(path);
   await trace(page)
     .getByRole('heading', { name: `GET ${path}` })

@@ -43,6 +43,6 @@ export async function actionsOf(): Promise<readonly Action[]> {
       kind: 'Requests',
       run: () => navigate('/requests', { status: 'refused' }),
     },
-    { title: 'Trace the next request', kind: 'Trace', run: () => navigate('/trace') },
+    { title: 'Trace the next request', kind: 'Trace', run: () => navigate('/trace', { start: '1' }) },
   ];
 }

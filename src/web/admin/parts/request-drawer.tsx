@@ -87,7 +87,7 @@ export function RequestDrawer({
           ↓ Older
         </button>
         <CopyButton text={text}>Copy as JSON</CopyButton>
-        <Link to="/trace" query={{ expression: expressionFor(entry) }}>
+        <Link to="/trace" query={{ expression: expressionLike(entry), start: '1' }}>
           Trace the next one like this
         </Link>
       </div>
@@ -141,7 +141,7 @@ function Field({ name, entry }: { readonly name: string; readonly entry: Entry }
 }
 
 /** A CEL expression that matches requests to the same path. */
-function expressionFor({ fields }: Entry): string {
+export function expressionLike({ fields }: Entry): string {
   const path = String(fields['http.path'] ?? '/').replace(/\?.*/, '');
   return `request.method == ${JSON.stringify(fields['http.method'] ?? '')} && request.path == ${JSON.stringify(path)}`;
 }

@@ -20,7 +20,7 @@ export interface KeptTrace {
   readonly state: 'live' | 'done' | 'cut';
 }
 
-export type ArmState =
+export type Waiting =
   | { readonly kind: 'idle' }
   | { readonly kind: 'connecting' }
   | { readonly kind: 'waiting'; readonly since: number; readonly alive: number }
@@ -38,11 +38,11 @@ export interface TraceRequest {
 export interface Traces {
   /** Newest first. */
   readonly kept: readonly KeptTrace[];
-  readonly arm: ArmState;
+  readonly waiting: Waiting;
   readonly chosen: number | undefined;
 }
 
-const store = createStore<Traces>({ kept: [], arm: { kind: 'idle' }, chosen: undefined });
+const store = createStore<Traces>({ kept: [], waiting: { kind: 'idle' }, chosen: undefined });
 let count = 0;
 let running: AbortController | undefined;
 
@@ -62,32 +62,32 @@ function update(id: number, next: (trace: KeptTrace) => KeptTrace): void {
   change({ kept: store.get().kept.map((trace) => (trace.id === id ? next(trace) : trace)) });
 }
 
-export function disarm(): void {
+export function stopTracing(): void {
   running?.abort();
   running = undefined;
-  change({ arm: { kind: 'idle' } });
+  change({ waiting: { kind: 'idle' } });
 }
 
-/** Waits for requests and records their traces, until all are complete or `disarm` is called. */
-export async function arm(request: TraceRequest): Promise<void> {
-  disarm();
+/** Waits for requests and records their traces, until all are complete or `stopTracing` is called. */
+export async function traceNext(request: TraceRequest): Promise<void> {
+  stopTracing();
   const own = new AbortController();
   running = own;
-  change({ arm: { kind: 'connecting' } });
+  change({ waiting: { kind: 'connecting' } });
   const isCurrent = (): boolean => running === own;
   try {
     do await recordAgain(request, own);
     while (request.again && isCurrent());
-    if (isCurrent()) change({ arm: { kind: 'idle' } });
+    if (isCurrent()) change({ waiting: { kind: 'idle' } });
   } catch (error) {
     if (!isCurrent()) return;
-    change({ arm: isRefusal(error) ? { kind: 'refused', reason: error.message } : GONE });
+    change({ waiting: isRefusal(error) ? { kind: 'refused', reason: error.message } : GONE });
   }
 }
 
 const isRefusal = (error: unknown): error is ApiError =>
   error instanceof ApiError && error.status !== undefined;
-const GONE: ArmState = {
+const GONE: Waiting = {
   kind: 'lost',
   reason: 'The connection to the gateway was lost while this page waited for a request.',
 };
@@ -99,7 +99,7 @@ async function recordAgain(request: TraceRequest, own: AbortController): Promise
     await record(request, own);
   } catch (error) {
     if (own.signal.aborted || !request.again || isRefusal(error)) throw error;
-    change({ arm: GONE });
+    change({ waiting: GONE });
     await new Promise((resolve) => setTimeout(resolve, RETRY));
   }
 }
@@ -135,8 +135,8 @@ async function record({ expression, count }: TraceRequest, own: AbortController)
 
 function alive(): void {
   const now = Date.now();
-  const { arm: before } = store.get();
-  change({ arm: { kind: 'waiting', since: before.kind === 'waiting' ? before.since : now, alive: now } });
+  const { waiting: before } = store.get();
+  change({ waiting: { kind: 'waiting', since: before.kind === 'waiting' ? before.since : now, alive: now } });
 }
 
 function addLine(id: number, data: string): void {
