@@ -1,8 +1,9 @@
-import type { GatewayView, Overview, RouteView } from '../core/overview.ts';
+import type { GatewayView, Overview, RouteView, ToolRuleView } from '../core/overview.ts';
 import { VERSION } from '../core/version.ts';
 import { knownBackends } from '../server/config/plan/backend-kinds.ts';
 import { type GatewayPlan, type RoutePlan, routesOf } from '../server/config/plan/plan.ts';
 import type { RouteConfig } from '../server/config/schema.ts';
+import { effectOf, type RuleConfig } from '../server/expressions/rules.ts';
 import { activityOf } from '../server/workers/activity.ts';
 import type { Activity } from '../server/workers/process-view.ts';
 import { diagnosticsJson } from './config-problems.ts';
@@ -95,6 +96,7 @@ function routeView(
     matches: shown,
     policies: order ?? plan.policies.map((policy) => policy.key),
     line: source.keyRange(plan.path).start.line,
+    toolRules: toolRulesOf(plan),
     backends: plan.backends.flatMap((backend) =>
       knownBackends([backend]).map(({ kind, settings, path }) => ({
         kind: kind.key,
@@ -104,6 +106,19 @@ function routeView(
       })),
     ),
   };
+}
+
+/** Rules of a route and of its backends decide together. */
+function toolRulesOf({ policies, backends }: RoutePlan): ToolRuleView[] {
+  return [...policies, ...backends.flatMap((backend) => backend.policies)].flatMap(({ key, config }) => {
+    if (key !== 'mcpAuthorization') return [];
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema has checked it
+    const { rules } = config as { readonly rules: readonly RuleConfig[] };
+    return rules.map((rule) => {
+      const [effect, expression] = effectOf(rule, 'allow');
+      return { effect, expression };
+    });
+  });
 }
 
 function titleOf({ isShortForm, path, config: { name, namespace } }: RoutePlan, matches: string[]): string {

@@ -70,6 +70,8 @@ export interface RouteView {
   /** In the order of evaluation. */
   readonly policies: readonly string[];
   readonly line: number;
+  /** Of the route and its backends; empty if callers of the route may use all tools. */
+  readonly toolRules: readonly ToolRuleView[];
   readonly backends: readonly BackendView[];
 }
 
@@ -101,6 +103,19 @@ export interface TargetView {
   readonly website?: string;
   /** Number of tools in its latest list, if one was read. */
   readonly tools?: number;
+  /** With `toolPinning`: how many tools are pinned, and the names at the target of those that have changed since. */
+  readonly pins?: {
+    readonly isEnforced: boolean;
+    readonly pinned: number;
+    readonly changed: readonly string[];
+  };
+}
+
+/** A rule of `mcpAuthorization`, which decides who may list and use a tool. */
+export interface ToolRuleView {
+  readonly effect: 'allow' | 'deny' | 'require';
+  /** CEL. */
+  readonly expression: string;
 }
 
 export interface ModelView {

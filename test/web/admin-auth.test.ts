@@ -47,16 +47,16 @@ browserTest('the auth page decodes a token and shows whether each route accepts 
   await page.goto(`${running.admin}/ui/auth`);
   const route = (name: string) => page.getByRole('listitem').filter({ hasText: name });
   await page.getByRole('button', { name: 'Try without a token' }).click();
-  await route('/anyone)').getByText('✗ rejected 401').waitFor();
-  await route('internal/llm').getByText('✓ accepted').waitFor();
+  await route('(anyone)').getByText('✗ rejected 401').waitFor();
+  await route('(llm)').getByText('✓ accepted').waitFor();
 
   await page.getByLabel('Bearer token').fill(idp.token());
   await page.getByRole('row', { name: /^sub/ }).getByText('alice').waitFor();
   await page.getByRole('button', { name: 'Try it' }).click();
-  await route('/anyone)').getByText('✓ accepted').waitFor();
-  await route('/bob)').getByText('✗ rejected 403').waitFor();
-  await route('/bob)').getByText('Trace of this request').click();
-  await route('/bob)').getByText('jwt.sub == "bob"').first().waitFor();
+  await route('(anyone)').getByText('✓ accepted').waitFor();
+  await route('(bob)').getByText('✗ rejected 403').waitFor();
+  await route('(bob)').getByText('Trace of this request').click();
+  await route('(bob)').getByText('jwt.sub == "bob"').first().waitFor();
   await expectAccessible(page);
 
   await page.getByLabel('Bearer token').fill(idp.token({ exp: seconds(-7_300) }));
@@ -64,7 +64,7 @@ browserTest('the auth page decodes a token and shows whether each route accepts 
   // Nothing of the other token is still shown.
   expect(await page.getByText('✓ accepted').count()).toBe(0);
   await page.getByRole('button', { name: 'Try it' }).click();
-  await route('/anyone)')
+  await route('(anyone)')
     .getByText(/✗ rejected 401: .*expired/)
     .waitFor();
   expect({ problems, elsewhere }).toEqual({ problems: [], elsewhere: [] });

@@ -1,9 +1,13 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { ADMIN_PAGES } from '../kit/admin-ui.ts';
 import { sharedBrowser } from '../kit/browser.ts';
 import { chaos } from '../kit/config.ts';
+import { temporaryFolder } from '../kit/folder.ts';
 import { gateway, type TestGateway } from '../kit/gateway.ts';
+import { openSession, toolCall } from '../kit/mcp.ts';
 import { overHttp } from '../kit/scripted-server.ts';
 import { until } from '../kit/until.ts';
 import { expectAccessible, watchedPage } from '../kit/web-page.ts';
@@ -34,10 +38,11 @@ afterAll(() => running.close());
 
 async function open(page: Page): Promise<void> {
   await page.goto(`${running.admin}/ui/mcp`);
-  await page.getByRole('button', { name: 'Connect' }).click();
   await page.getByText('✓ Connected').waitFor();
 }
 
+/** The list of tools beside the form; the catalog has them, too. */
+const picker = (page: Page) => page.locator('.picker');
 const answer = (page: Page) => page.getByRole('region', { name: 'Answer' });
 
 browserTest(
@@ -46,7 +51,7 @@ browserTest(
     const { page, problems, elsewhere } = await watchedPage(browser, running.admin);
     await open(page);
     await page.getByRole('tab', { name: 'Tools (2)' }).waitFor();
-    await page.getByRole('button', { name: 'echo' }).click();
+    await picker(page).getByRole('button', { name: 'echo' }).click();
     const form = page.getByRole('form', { name: 'tool echo' });
     await form.getByRole('button', { name: 'Call' }).click();
     await answer(page).getByText('✓ 200').waitFor();
@@ -163,7 +168,6 @@ browserTest(
     );
     const { page, problems } = await watchedPage(browser, several.admin);
     await page.goto(`${several.admin}/ui/mcp?target=notes`);
-    await page.getByRole('button', { name: 'Connect' }).click();
     await page.getByText('✓ Connected').waitFor();
     // The address names the target of the form.
     const form = page.getByRole('form', { name: 'tool notes_echo' });
@@ -171,7 +175,7 @@ browserTest(
     expect(await page.locator('.items summary').allInnerTexts()).toEqual(['files 2', 'notes 1']);
     await page.getByRole('searchbox', { name: 'Search tools' }).fill('slow');
     expect(await page.locator('.items summary').allInnerTexts()).toEqual(['files 1 of 2']);
-    await page.getByRole('button', { name: 'slow' }).waitFor();
+    await picker(page).getByRole('button', { name: 'slow' }).waitFor();
     for (const width of [390, 1280, 1920]) {
       await page.setViewportSize({ width, height: 800 });
       await form.getByRole('button', { name: 'Call' }).click();
@@ -216,11 +220,10 @@ browserTest(
     try {
       const { page, problems } = await watchedPage(browser, odd.admin, { isOwn: true });
       await page.goto(`${odd.admin}/ui/mcp`);
-      await page.getByRole('button', { name: 'Connect' }).click();
       await page.getByText('✓ Connected').waitFor();
-      await page.getByRole('button', { name: 'odd' }).click();
+      await picker(page).getByRole('button', { name: 'odd' }).click();
       await page.getByRole('form', { name: 'tool odd' }).waitFor();
-      await page.getByRole('button', { name: 'good' }).click();
+      await picker(page).getByRole('button', { name: 'good' }).click();
       await page.getByRole('form', { name: 'tool good' }).getByRole('button', { name: 'Call' }).click();
       await answer(page)
         .getByRole('status')
@@ -237,3 +240,107 @@ browserTest(
     }
   },
 );
+
+/** A name that a server chose for itself: markup, a direction override and a line break. */
+const HOSTILE = '<img src=x onerror="document.title=1">\u202e\nname';
+
+browserTest(
+  'the MCP page connects by itself and shows a catalog: use, pins, schema and who may call',
+  async (browser) => {
+    await using folder = await temporaryFolder();
+    const pin = (tool: string): string => `    ${JSON.stringify(tool)}:\n      hash: "sha256:0000"\n`;
+    const file = (name: string): string => join(folder.path, name);
+    writeFileSync(file('warn.yaml'), `targets:\n  files:\n${pin('echo')}`);
+    writeFileSync(file('enforce.yaml'), `targets:\n  notes:\n${pin('slow')}`);
+    const tool = {
+      inputSchema: { type: 'object', properties: { city: { type: 'string', pattern: '^[a-z]+$' } } },
+    };
+    await using server = await overHttp({
+      'tools/list': JSON.stringify({
+        jsonrpc: '2.0',
+        id: '@id',
+        result: { tools: [{ name: HOSTILE, description: HOSTILE, ...tool }] },
+      }).replace('"@id"', '@id'),
+    });
+    const backend = (pins: string, mode: string, targets: readonly object[]): object => ({
+      mcp: { toolPinning: { mode, file: pins }, targets },
+    });
+    const routes = [
+      {
+        name: 'open',
+        matches: [{ path: { pathPrefix: '/mcp' } }],
+        policies: {
+          mcpAuthorization: { rules: [{ deny: 'has(mcp.tool) && mcp.tool.name == "fail"' }, 'true'] },
+        },
+        backends: [backend('warn.yaml', 'warn', [chaos('files', '--tools=echo,slow,fail'), server.target])],
+      },
+      {
+        name: 'strict',
+        matches: [{ path: { pathPrefix: '/strict' } }],
+        backends: [backend('enforce.yaml', 'enforce', [chaos('notes', '--tools=echo,slow')])],
+      },
+    ];
+    const config = {
+      config: { adminAddr: 'off', database: { url: 'sqlite://./agctl.db' } },
+      gateways: { edge: { port: 0, routes } },
+    };
+    await using gate = await gateway(JSON.stringify(config), {
+      admin: true,
+      folder: folder.path,
+      webApp: ADMIN_PAGES,
+    });
+    const client = await openSession(`${gate.url}/mcp`);
+    for (let call = 0; call < 2; call += 1) await client.send(toolCall(call, 'files_echo'));
+    await client.send(toolCall(9, 'files_fail'));
+    await until(async () => {
+      const answer = await fetch(`${gate.admin}/api/usage?by=target,tool&since=1h`);
+      return ((await answer.json()) as { rows: unknown[] }).rows.length >= 2;
+    });
+    const { page, problems } = await watchedPage(browser, gate.admin);
+    await page.goto(`${gate.admin}/ui/mcp`);
+    await page.getByText('✓ Connected').waitFor();
+    const catalog = page.getByRole('region', { name: 'Catalog' });
+    // Two calls, no errors, used just now, and no longer as it was pinned.
+    await catalog.getByRole('row', { name: /^echo files 2 0 0 \d\d:\d\d:\d\d ! changed/ }).waitFor();
+    await catalog.getByRole('row', { name: /^slow files 0 0 0 never ✓ as pinned$/ }).waitFor();
+    await catalog.getByText('! 1 tool changed since pinned').waitFor();
+    // The rules do not allow it, so its caller does not see it.
+    expect(await catalog.getByRole('row', { name: /^fail/ }).count()).toBe(0);
+    await expectAccessible(page);
+    await catalog.getByRole('row', { name: /^<img/ }).click();
+    const form = page.getByRole('form', { name: /^tool .*<img/ });
+    await form.getByText('names this tool').waitFor({ state: 'hidden' });
+    await form.getByText('has(mcp.tool) && mcp.tool.name == "fail"').waitFor();
+    await form.getByText('The route asks nobody for a key or a token.').waitFor();
+    await form.getByText('Schema and everything else').click();
+    await form.getByText('"pattern": "^[a-z]+$"').waitFor();
+    expect(await page.locator('img').count()).toBe(0);
+    expect(await page.title()).toBe('MCP · agctl');
+
+    await page.getByLabel('Endpoint').selectOption({ index: 1 });
+    await page.getByText('✓ Connected').waitFor();
+    await catalog
+      .getByRole('row', { name: /^slow notes .*✗ hidden It has changed since it was pinned/ })
+      .waitFor();
+    await page.setViewportSize({ width: 390, height: 780 });
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+    expect(problems).toEqual([]);
+  },
+);
+
+browserTest('the MCP page sends nothing to a route that asks for a key until it has one', async (browser) => {
+  const { page } = await watchedPage(browser, running.admin, { isOwn: true });
+  const sent: string[] = [];
+  page.on('request', (request) => {
+    if (request.url().endsWith('/api/playground/send')) sent.push(request.postData() ?? '');
+  });
+  await page.goto(`${running.admin}/ui/mcp`);
+  await page.getByText('✓ Connected').waitFor();
+  await page.getByLabel('Endpoint').selectOption({ index: 1 });
+  await page.getByText(/asks for a key or a token \(apiKey\)/).waitFor();
+  expect(sent.filter((body) => body.includes('/closed'))).toEqual([]);
+  await page.getByLabel('Bearer token').fill(KEY);
+  await page.getByRole('button', { name: 'Connect' }).click();
+  await page.getByText('✓ Connected').waitFor();
+  await page.getByText('Callers that apiKey accepts.').waitFor();
+});

@@ -126,6 +126,8 @@ export const MCP_LIMITS = {
   pinVerdictAge: 60 * SECOND,
   /** The same for searches (`toolSearch`). */
   toolListAge: 60 * SECOND,
+  /** Changed tools of a target that the admin server names. */
+  shownToolChanges: 200,
   /**
    * Tool pinning: pinned tools per target (with `enforce`, others are hidden); JSON characters of a definition that is kept
    * beside its hash; size of the file, which otherwise gets the hashes only.

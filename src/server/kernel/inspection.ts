@@ -1,4 +1,5 @@
 import type { Path } from '../../core/diagnostic.ts';
+import { LIMITS } from '../../core/limits.ts';
 import type { DumpEndpointInfo } from './config-dump.ts';
 
 /** The usage of a limited buffer, cache or counter, for the admin server. */
@@ -33,6 +34,16 @@ export interface TargetState {
   readonly website?: string;
   /** Number of tools in its latest list, if a client asked for one together with those of other targets. */
   readonly tools?: number;
+  /** Its pinned tools, with `toolPinning`. */
+  readonly pins?: PinsState;
+}
+
+export interface PinsState {
+  /** Whether changed tools are hidden and calls to them refused. */
+  readonly isEnforced: boolean;
+  readonly pinned: number;
+  /** Names at the target of tools that have changed since they were pinned; at most `LIMITS.shownToolChanges`. */
+  readonly changed: readonly string[];
 }
 
 /** State of a backend. */
@@ -109,8 +120,21 @@ function mergeTargets(a: readonly TargetState[], b: readonly TargetState[]): rea
     const better = STATES.indexOf(other.state) < STATES.indexOf(target.state) ? other : target;
     const tools = better.tools ?? target.tools ?? other.tools;
     const connections = target.connections + other.connections;
-    return { ...better, connections, ...(tools !== undefined && { tools }) };
+    const pins = mergePins(target.pins, other.pins);
+    return {
+      ...better,
+      connections,
+      ...(tools !== undefined && { tools }),
+      ...(pins !== undefined && { pins }),
+    };
   });
+}
+
+/** Processes share the file of pins, but each knows only the changes that it has seen. */
+function mergePins(a: PinsState | undefined, b: PinsState | undefined): PinsState | undefined {
+  if (a === undefined || b === undefined) return a ?? b;
+  const changed = [...new Set([...a.changed, ...b.changed])].slice(0, LIMITS.shownToolChanges);
+  return { ...a, pinned: Math.max(a.pinned, b.pinned), changed };
 }
 
 function mergeEndpoints(

@@ -127,12 +127,13 @@ export class SessionStore {
     const sessions = [...this.#sessions.values(), ...this.#initializing];
     return {
       sessions: sessions.length,
-      targets: this.#options.targets.map((target, index) =>
-        targetState(
+      targets: this.#options.targets.map((target, index) => ({
+        ...targetState(
           target.name,
           sessions.map(({ connections }) => connections[index]),
         ),
-      ),
+        ...(target.pins === undefined ? {} : { pins: target.pins.state() }),
+      })),
     };
   }
 

@@ -1,5 +1,6 @@
 import type { Limits } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
+import type { PinsState } from '../../kernel/inspection.ts';
 import { looseName } from '../../kernel/loose-name.ts';
 import { changesBetween, definitionOf, hashOf } from './definition.ts';
 import { type Pin, type PinFile, pinOf } from './pin-file.ts';
@@ -119,6 +120,17 @@ export class ToolPins {
     const matches = checked.matches.get(own);
     if (matches !== undefined) return matches ? 'accepted' : 'changed';
     return checked.isComplete ? 'unlisted' : 'unknown';
+  }
+
+  /** For the admin server. */
+  state(): PinsState {
+    const { file, target, isEnforced, limits } = this.#options;
+    // A tool that is pinned again, as it is now, was reported with the same hash.
+    const changed = [...this.#reported].flatMap(([own, hash]) => {
+      const pin = file.get(target, own);
+      return pin === undefined || pin.hash === hash ? [] : [own];
+    });
+    return { isEnforced, pinned: file.count(target), changed: changed.slice(0, limits.shownToolChanges) };
   }
 
   /** All pages of the list were checked, with the same `revision`. */

@@ -29,6 +29,16 @@ const targetOf = ({ name, uri }: Item, targets: readonly string[]): string =>
       : uri.startsWith(`${target}+`) || uri.startsWith(`ui://${target}+`),
   ) ?? '';
 
+/** The name of an item at its target. */
+export const withoutTarget = (name: string, target: string): string =>
+  target !== '' && name.startsWith(`${target}_`) ? name.slice(target.length + 1) : name;
+
+/** The target of an item, of several; the only one; empty if its name tells none. */
+export function targetOfItem(item: Item, targets: readonly string[]): string {
+  const [only] = targets;
+  return only !== undefined && targets.length === 1 ? only : targetOf(item, targets);
+}
+
 /** Items that contain every word, in their name, title or description. */
 export function matching(items: readonly Item[], text: string): readonly Item[] {
   const words = text.toLowerCase().split(/\s+/);

@@ -1,14 +1,16 @@
-import { type FormEvent, type ReactNode, useState } from 'react';
+import { type FormEvent, type ReactNode, useEffect, useRef, useState } from 'react';
 import { messageOf } from '../../../core/errors.ts';
 import { parseJson } from '../../../core/foreign.ts';
+import type { ToolRuleView } from '../../../core/overview.ts';
 import { Failure } from '../../shared/form.tsx';
 import { useLocation } from '../../shared/router.tsx';
 import { type Tab, Tabs } from '../../shared/tabs.tsx';
 import { visible } from '../../shared/visible.ts';
 import { SendOrStop } from '../playground/send-or-stop.tsx';
-import { groupsOf, matching } from './groups.ts';
+import { groupsOf, matching, targetOfItem, withoutTarget } from './groups.ts';
 import type { Item } from './item.ts';
 import { argumentsOf, fieldsOf, initialText, type Schema, SchemaForm } from './schema-form.tsx';
+import { ToolFacts } from './tool-facts.tsx';
 
 export type ItemKind = 'tools' | 'prompts' | 'resources';
 
@@ -57,13 +59,27 @@ type View = ItemKind | 'raw';
 export function ItemPicker({
   items,
   targets,
+  rules,
+  policies,
+  opened,
   ...sending
 }: {
   readonly items: Items;
   /** Names of the targets, in the order of the configuration. */
   readonly targets: readonly string[];
+  readonly rules: readonly ToolRuleView[];
+  readonly policies: readonly string[];
+  /** A tool that was opened elsewhere; `round` tells that it was opened again. */
+  readonly opened: { readonly item: Item; readonly round: number } | undefined;
 } & Sending): ReactNode {
   const [view, setView] = useState<View>('tools');
+  const panel = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (opened === undefined) return;
+    setView('tools');
+    panel.current?.scrollIntoView({ block: 'start' });
+    panel.current?.focus({ preventScroll: true });
+  }, [opened]);
   // The command palette and the Overview lead to a target.
   const start = useLocation().query.get('target') ?? '';
   const tabs: readonly Tab<View>[] = [
@@ -73,17 +89,20 @@ export function ItemPicker({
     { name: 'raw', label: 'Raw JSON-RPC' },
   ];
   return (
-    <div className="panel">
+    <div ref={panel} className="panel" tabIndex={-1}>
       <Tabs label="What to send" tabs={tabs} chosen={view} choose={setView}>
         {view === 'raw' ? (
           <Raw {...sending} />
         ) : (
           <Kind
-            key={`${view} ${start}`}
+            key={`${view} ${start} ${view === 'tools' ? (opened?.round ?? '') : ''}`}
             kind={view}
             items={items[view]}
             targets={targets}
             start={start}
+            first={view === 'tools' ? opened?.item : undefined}
+            rules={rules}
+            policies={policies}
             {...sending}
           />
         )}
@@ -97,15 +116,21 @@ function Kind({
   items,
   targets,
   start,
+  first: opened,
+  rules,
+  policies,
   ...sending
 }: {
   readonly kind: ItemKind;
   readonly items: readonly Item[];
   readonly targets: readonly string[];
-  /** The target that is shown first. */
+  /** The target that is shown first, and the item. */
   readonly start: string;
+  readonly first: Item | undefined;
+  readonly rules: readonly ToolRuleView[];
+  readonly policies: readonly string[];
 } & Sending): ReactNode {
-  const [id, setId] = useState<string>();
+  const [id, setId] = useState(opened === undefined ? undefined : idOf(opened));
   const [text, setText] = useState('');
   const groups = groupsOf(items, targets);
   const first = groups.find(({ target }) => target === start) ?? groups[0];
@@ -141,7 +166,16 @@ function Kind({
         </div>
         {shown.length === 0 ? <p className="quiet">None of the {items.length} matches.</p> : null}
       </div>
-      <ItemForm key={idOf(item)} kind={kind} item={item} {...sending} />
+      <ItemForm key={idOf(item)} kind={kind} item={item} {...sending}>
+        {kind === 'tools' ? (
+          <ToolFacts
+            item={item}
+            own={withoutTarget(item.name, targetOfItem(item, targets))}
+            rules={rules}
+            policies={policies}
+          />
+        ) : null}
+      </ItemForm>
     </div>
   );
 }
@@ -181,10 +215,6 @@ function Names({
   );
 }
 
-/** The heading of the group names the target. */
-const withoutTarget = (name: string, target: string): string =>
-  target !== '' && name.startsWith(`${target}_`) ? name.slice(target.length + 1) : name;
-
 let count = 0;
 
 function ItemForm({
@@ -193,7 +223,13 @@ function ItemForm({
   isRunning,
   send,
   stop,
-}: { readonly kind: ItemKind; readonly item: Item } & Sending): ReactNode {
+  children,
+}: {
+  readonly kind: ItemKind;
+  readonly item: Item;
+  /** What is known of it, below its form. */
+  readonly children: ReactNode;
+} & Sending): ReactNode {
   const fields = fieldsOf(schemaOf(kind, item));
   const [texts, setTexts] = useState<Readonly<Record<string, string>>>(() =>
     Object.fromEntries(fields.map((field) => [field.name, initialText(field)])),
@@ -227,6 +263,7 @@ function ItemForm({
       <div className="row">
         <SendOrStop verb={verb} isRunning={isRunning} stop={stop} />
       </div>
+      {children}
     </form>
   );
 }

@@ -8,6 +8,8 @@ export interface Item {
   readonly description?: string;
   readonly inputSchema?: Schema;
   readonly uri?: string;
+  /** All that the server says of it, as text: what a model gets to know. */
+  readonly definition: string;
   readonly arguments?: readonly {
     readonly name: string;
     readonly description?: string;
@@ -22,6 +24,7 @@ export function itemIn(json: unknown): readonly Item[] {
   return [
     {
       name,
+      definition: JSON.stringify(json, null, 2),
       ...(typeof title === 'string' ? { title } : {}),
       ...(typeof description === 'string' ? { description } : {}),
       ...(typeof uri === 'string' ? { uri } : {}),

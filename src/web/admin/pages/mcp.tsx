@@ -1,12 +1,15 @@
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { Select } from '../../shared/form.tsx';
 import { Problem } from '../../shared/problem.tsx';
+import { useLocation } from '../../shared/router.tsx';
 import { visible } from '../../shared/visible.ts';
 import { CallView, useCalls } from '../mcp/call.tsx';
 import { CallHistory } from '../mcp/call-history.tsx';
+import { Catalog } from '../mcp/catalog.tsx';
 import { connect, type McpSession } from '../mcp/client.ts';
 import type { Item } from '../mcp/item.ts';
 import { type ItemKind, ItemPicker, type Items } from '../mcp/item-picker.tsx';
+import { ASKING } from '../mcp/tool-facts.tsx';
 import { useOverview } from '../model/overview.ts';
 import { NoEndpoint } from '../parts/no-endpoint.tsx';
 import { type Endpoint, endpointsOf } from '../playground/endpoints.ts';
@@ -24,7 +27,7 @@ export function Mcp(): ReactNode {
     );
   const endpoints = endpointsOf(data, 'mcp');
   if (endpoints.length === 0) return <NoEndpoint kind="mcp" />;
-  return <Playground endpoints={endpoints} />;
+  return <Playground endpoints={endpoints} isRecording={data.isRecording} />;
 }
 
 type State =
@@ -32,11 +35,27 @@ type State =
   | { readonly kind: 'failed'; readonly error: Error }
   | { readonly kind: 'open'; readonly session: McpSession; readonly items: Items };
 
-function Playground({ endpoints }: { readonly endpoints: readonly Endpoint[] }): ReactNode {
-  const [key, setKey] = useState(endpoints[0]?.key ?? '');
+function Playground({
+  endpoints,
+  isRecording,
+}: {
+  readonly endpoints: readonly Endpoint[];
+  readonly isRecording: boolean;
+}): ReactNode {
+  const target = useLocation().query.get('target') ?? '';
+  const [key, setKey] = useState(
+    (endpoints.find((each) => namesOf(each).includes(target)) ?? endpoints[0])?.key ?? '',
+  );
   const endpoint = endpoints.find((each) => each.key === key) ?? endpoints[0];
   const { state, open, close } = useSession();
   const token = useToken();
+  // Without a key, a request to a route that asks for one would only be refused.
+  const asking = endpoint?.policies.filter((policy) => ASKING.has(policy)) ?? [];
+  const isReady = asking.length === 0 || token !== '';
+  // biome-ignore lint/correctness/useExhaustiveDependencies: when the page opens, and for another endpoint.
+  useEffect(() => {
+    if (endpoint !== undefined && isReady) open(endpoint, token);
+  }, [endpoint?.key]);
   if (endpoint === undefined) return null;
   return (
     <>
@@ -65,6 +84,12 @@ function Playground({ endpoints }: { readonly endpoints: readonly Endpoint[] }):
         </div>
         <Targets endpoint={endpoint} />
       </form>
+      {state.kind === 'closed' && !isReady ? (
+        <p className="panel">
+          This route asks for a key or a token ({asking.join(', ')}): enter one above and press{' '}
+          <strong>Connect</strong>.
+        </p>
+      ) : null}
       <p role="status">
         {state.kind === 'opening' ? <span className="quiet">Connecting …</span> : null}
         {state.kind === 'open' ? (
@@ -73,7 +98,7 @@ function Playground({ endpoints }: { readonly endpoints: readonly Endpoint[] }):
       </p>
       {state.kind === 'failed' ? <Problem title="No session" error={state.error} /> : null}
       {state.kind === 'open' ? (
-        <Session session={state.session} items={state.items} targets={namesOf(endpoint)} />
+        <Session session={state.session} items={state.items} endpoint={endpoint} isRecording={isRecording} />
       ) : null}
     </>
   );
@@ -140,12 +165,15 @@ function useSession(): {
 function Session({
   session,
   items,
-  targets,
+  endpoint,
+  isRecording,
 }: {
   readonly session: McpSession;
   readonly items: Items;
-  readonly targets: readonly string[];
+  readonly endpoint: Endpoint;
+  readonly isRecording: boolean;
 }): ReactNode {
+  const [opened, setOpened] = useState<{ readonly item: Item; readonly round: number }>();
   const { calls, call, isRunning, show, send, stop } = useCalls(session);
   return (
     <>
@@ -155,9 +183,24 @@ function Session({
           <pre>{visible(session.instructions)}</pre>
         </details>
       )}
+      <Catalog
+        endpoint={endpoint}
+        tools={items.tools}
+        isRecording={isRecording}
+        open={(item) => setOpened((before) => ({ item, round: (before?.round ?? 0) + 1 }))}
+      />
       <div className="call-and-answer">
         <div>
-          <ItemPicker items={items} targets={targets} isRunning={isRunning} send={send} stop={stop} />
+          <ItemPicker
+            items={items}
+            targets={namesOf(endpoint)}
+            rules={endpoint.toolRules}
+            policies={endpoint.policies}
+            opened={opened}
+            isRunning={isRunning}
+            send={send}
+            stop={stop}
+          />
           <CallHistory calls={calls} shown={call?.number} isRunning={isRunning} show={show} send={send} />
         </div>
         {call === undefined ? (

@@ -159,7 +159,7 @@ const MARKS: Readonly<Record<string, readonly [mark: string, tone: string]>> = {
 };
 
 function Target({ target }: { readonly target: TargetView }): ReactNode {
-  const { name, state, kind, at, connections, problem, website, tools } = target;
+  const { name, state, kind, at, connections, problem, website, tools, pins } = target;
   const [mark, tone] = MARKS[state] ?? ['…', 'quiet'];
   return (
     <li>
@@ -175,6 +175,9 @@ function Target({ target }: { readonly target: TargetView }): ReactNode {
         <Link to="/mcp" query={{ target: name }}>
           {counted(tools, 'tool')}
         </Link>
+      )}
+      {pins === undefined || pins.changed.length === 0 ? null : (
+        <div className="warn">! {counted(pins.changed.length, 'tool')} changed since pinned</div>
       )}
       <ToolCalls target={name} />
       {website === undefined ? null : (

@@ -1,4 +1,4 @@
-import type { BackendView, Overview } from '../../../core/overview.ts';
+import type { BackendView, Overview, ToolRuleView } from '../../../core/overview.ts';
 import { pathTo } from '../model/client-address.ts';
 
 /** How a kind of backend can be reached: a port, and a path that leads to it. */
@@ -13,6 +13,7 @@ export interface Endpoint {
   /** Host name that the route matches. */
   readonly host: string | undefined;
   readonly policies: readonly string[];
+  readonly toolRules: readonly ToolRuleView[];
   readonly backends: readonly BackendView[];
 }
 
@@ -33,6 +34,7 @@ export function endpointsOf({ gateways }: Pick<Overview, 'gateways'>, api: 'mcp'
           path,
           host,
           policies: route.policies,
+          toolRules: route.toolRules,
           backends: route.backends,
         };
       }),
