@@ -137,6 +137,20 @@ export class FolderWorkspaces {
     await store.putEntities([this.#workspace(folder)], relations, embedder.id);
   }
 
+  /**
+   * Removes the folders of documents that are gone and have no others now.
+   *
+   * @param gone paths of documents that were stored
+   * @param left those of all that are stored
+   */
+  async removeUnused(gone: readonly string[], left: readonly string[]): Promise<void> {
+    const used = new Set(left.flatMap(foldersOf));
+    const unused = new Set(gone.flatMap(foldersOf).filter((folder) => !used.has(folder)));
+    const { store } = this.#backend;
+    if (unused.size > 0)
+      await store.removeEntities([...unused].map((folder) => workspaceId('folder', folder)));
+  }
+
   #workspace(folder: string): NewEntity {
     return {
       id: workspaceId('folder', folder),
@@ -154,4 +168,11 @@ export class FolderWorkspaces {
 function folderOf(path: string): string {
   const folder = posix.dirname(path);
   return folder === '.' ? '' : folder;
+}
+
+/** The folder of a document, and those above it, without the docs folder itself. */
+function foldersOf(path: string): string[] {
+  const folders: string[] = [];
+  for (let folder = folderOf(path); folder !== ''; folder = folderOf(folder)) folders.push(folder);
+  return folders;
 }

@@ -9,6 +9,7 @@ import type { DocsWatch } from './docs-watch.ts';
 import { type Backend, putDocument, type StoredDocument } from './documents.ts';
 import type { EmbeddingQueue } from './embed/embedding-queue.ts';
 import type { SiteBase } from './markdown/links.ts';
+import type { DocumentRecord } from './store.ts';
 
 export interface DocsSync {
   /** Reads the folder and updates the store. If a sync is already running, returns its result. Never rejects. */
@@ -155,10 +156,11 @@ class SyncRun {
   async #documents(scan: DocsScan): Promise<void> {
     const { store, embedder } = this.#backend;
     const wasBehind = (await store.note(LINKS_NOTE)) === 'missing';
-    if (scan.isComplete)
-      await renameMoved(store, await store.documents('docs_dir'), scan.files, this.#signal);
+    const before = await store.documents('docs_dir');
+    if (scan.isComplete) await renameMoved(store, before, scan.files, this.#signal);
     await this.#each(scan.files);
     await this.#remove(scan);
+    await this.#removeFolders(before, scan);
     if (!wasBehind && this.#linksMarked === undefined) return;
     // After an interrupted sync, the changed documents are unknown, so all links are processed.
     const all = await store.documents('docs_dir');
@@ -257,6 +259,18 @@ class SyncRun {
         );
         this.#report();
       }
+  }
+
+  /** Removes folders that have no documents any more. */
+  async #removeFolders(before: readonly DocumentRecord[], scan: DocsScan): Promise<void> {
+    const there = new Set(scan.files.map(({ path }) => path));
+    const gone = before.map(({ key }) => key).filter((key) => !there.has(key));
+    if (gone.length === 0) return;
+    const left = await this.#backend.store.documents('docs_dir');
+    await this.#workspaces.removeUnused(
+      gone,
+      left.map(({ key }) => key),
+    );
   }
 
   #failed(path: string, message: string): void {

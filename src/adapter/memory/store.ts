@@ -125,6 +125,8 @@ export interface Store {
   /** One document, or undefined. */
   document(origin: Origin, key: string): Promise<DocumentRecord | undefined>;
   documents(origin: Origin): Promise<readonly DocumentRecord[]>;
+  /** Removes entities outside of documents with their relations; returns their number. */
+  removeEntities(ids: readonly string[]): Promise<number>;
   /** Gives documents other keys, all or none; their entities stay as they are. The new keys must be free. Returns their number. */
   renameDocuments(origin: Origin, renames: readonly DocumentRename[]): Promise<number>;
   /** Removes documents with their chunks and relations; returns their number. */

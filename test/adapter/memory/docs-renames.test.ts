@@ -49,6 +49,7 @@ interface Kit extends AsyncDisposable {
   idOf(path: string): Promise<string | undefined>;
   /** Ids of the parts of a document. */
   partsOf(id: string): Promise<string[]>;
+  folders(): Promise<string[]>;
   /** Names of what refers to an entity. */
   referring(id: string): Promise<string[]>;
 }
@@ -79,6 +80,8 @@ async function kit(docs: Readonly<Record<string, string>>, store: NamespacedStor
         .filter(({ type }: Json) => type === 'doc_chunk')
         .map((node: Json) => node.id)
         .sort(),
+    folders: async () =>
+      (await backend.get('entities?types=workspace')).body.entities.map(({ name }: Json) => name).sort(),
     referring: async (id) => {
       const { nodes, edges } = await relations(id);
       const from = edges
@@ -127,6 +130,7 @@ describe.each(ENGINES)('renamed documents on %s', (_name, open) => {
     expect(found).toMatchObject({ cosine: expect.any(Number), metadata: { path: 'howto/install/setup.md' } });
     const { nodes } = (await docs.backend.get(`graph?entityId=${id}&direction=out&maxDepth=1`)).body;
     expect(nodes.map(({ name }: Json) => name)).toContain('docs/howto/install');
+    expect(await docs.folders()).toEqual(['docs', 'docs/howto', 'docs/howto/install']);
     expect((await docs.sync()).unchanged).toBe(3);
   });
 
@@ -154,6 +158,17 @@ describe.each(ENGINES)('renamed documents on %s', (_name, open) => {
     await docs.sync();
     expect([await docs.idOf('third.md'), await docs.idOf('fourth.md')]).toEqual([id, other]);
     expect(docs.texts.length).toBe(2);
+  });
+
+  test('a folder without documents is gone from the graph, and one with others stays', async () => {
+    await using docs = await start({ ...DOCS, 'a/b/c.md': 'C.', 'a/d.md': 'D.' });
+    expect(await docs.folders()).toEqual(['docs', 'docs/a', 'docs/a/b', 'docs/guide']);
+    docs.remove('a/b');
+    docs.remove('guide');
+    await docs.sync();
+    expect(await docs.folders()).toEqual(['docs', 'docs/a']);
+    const { edges } = (await docs.backend.get('graph?entityId=docs&direction=in&maxDepth=1')).body;
+    expect(edges.filter(({ relationType }: Json) => relationType === 'BELONGS_TO')).toHaveLength(3);
   });
 
   test('a case-only rename keeps the document', async () => {

@@ -112,6 +112,12 @@ export function fakeStore(): FakeStore {
     document: async (origin, key) => records.get(idOf(origin, key)),
     documents: async (origin) => [...records.values()].filter((record) => record.origin === origin),
     renameDocuments: unused,
+    async removeEntities(ids) {
+      write();
+      for (const id of ids) kept.delete(id);
+      unrelate(({ fromId, toId }) => ids.includes(fromId) || ids.includes(toId));
+      return ids.length;
+    },
     async removeDocuments(origin, keys) {
       write();
       let count = 0;

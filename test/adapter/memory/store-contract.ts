@@ -248,6 +248,23 @@ function documents(store: () => Store): void {
     await store().removeDocuments('docs_dir', ['after.md']);
   });
 
+  test('entities outside of documents are removed with their relations', async () => {
+    await store().putDocument(documentOf('housed.md', ['a tapir']));
+    const relation = {
+      fromId: 'file:housed.md',
+      toId: 'house',
+      relationType: 'BELONGS_TO',
+      weight: 1,
+    } as const;
+    await store().putEntities([entity({ id: 'house' })], [relation], EMBEDDER);
+    expect(await store().removeEntities(['house', 'file:housed.md', 'unknown'])).toBe(1);
+    expect((await store().entities(['house', 'file:housed.md'])).map(({ id }) => id)).toEqual([
+      'file:housed.md',
+    ]);
+    expect(await store().edges(['house'], 'both', 9)).toEqual([]);
+    expect(await store().edges(['file:housed.md'], 'both', 9)).toHaveLength(1);
+  });
+
   test('a rejected document changes nothing', async () => {
     await store().putDocument(documentOf('whole.md', ['first text']));
     const taken = documentOf('whole.md', ['second text']);

@@ -26,6 +26,7 @@ export interface PlacedChunk extends Chunk {
 }
 
 const SUMMARY = 500;
+const MDX_COMMENT = /\{\/\*.{0,1000}?\*\/\}/gs;
 
 /** Lines that are searched for the beginning of a chunk, after that of the one before. */
 const SEARCHED_LINES = 2_000;
@@ -99,7 +100,8 @@ export function markdownDocument(
     title: found,
     summary: cut(matter.description ?? firstWords(chunks)),
     chunks: placed(chunks, whole).map((chunk) => withoutTitle(chunk, found)),
-    links: linksOf(text, path, base),
+    // MDX without its tags and imports has no links in them.
+    links: linksOf(body.replace(MDX_COMMENT, ''), path, base),
     dependencies: dependenciesOf(text, path, matter.dependsOn, base),
   };
 }
@@ -107,6 +109,9 @@ export function markdownDocument(
 /** Maximum length; anything longer is text that happens to begin with a rule. */
 const FRONT_MATTER = 64 * 1024;
 const OPENING = /^(---|\+\+\+)[ \t]*\n/;
+
+/** Spellings of the member that names documents on which this one depends. */
+const DEPENDS_ON = ['depends_on', 'dependsOn', 'depends-on'] as const;
 
 interface FrontMatter {
   readonly title: string | undefined;
@@ -144,8 +149,9 @@ function frontMatter(text: string): FrontMatter {
   if (fence === '+++') return { ...none, body };
   try {
     const values: unknown = parse(head.slice(1, end + 1), { logLevel: 'silent', maxAliasCount: 20 });
-    const { title, description, depends_on: dependsOn } = membersOf(values);
-    return { title: words(title), description: words(description), dependsOn: listed(dependsOn), body };
+    const { title, description, ...named } = membersOf(values);
+    const dependsOn = DEPENDS_ON.flatMap((name) => listed(named[name]));
+    return { title: words(title), description: words(description), dependsOn, body };
   } catch {
     return { ...none, body };
   }

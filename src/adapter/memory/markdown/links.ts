@@ -6,8 +6,13 @@ import { type Fence, fenceAfter } from './split-block.ts';
 const DEPENDENCY_LINE = 4_000;
 /** Maximum number of links per document; further ones are ignored. */
 const LINKS = 500;
-const INLINE = /\]\(\s{0,5}<?([^\s()<>]{1,500})/g;
-const DEFINITION = /^ {0,3}\[[^\]]{1,200}\]:\s{0,5}<?([^\s<>]{1,500})/;
+/** With one level of parentheses in the target, or anything in `<…>`. */
+const INLINE = /\]\(\s{0,5}(?:<([^<>\n]{1,500})>|((?:[^\s()<>]|\([^\s()<>]{0,100}\)){1,500}))/g;
+/** `[^1]:` begins a footnote. */
+const DEFINITION = /^ {0,3}\[(?!\^)[^\]]{1,200}\]:\s{0,5}(?:<([^<>\n]{1,500})>|([^\s<>]{1,500}))/;
+/** A document that MDX imports, or a component shows: `import A from './a.mdx'`, `<Include file="a.md" />`. */
+const IMPORT = /^(?:import\b|export\b|\}\s{0,5}from\b)[^'"]{0,500}["']([^"'\s<>]{1,500}\.mdx?)["']/;
+const SHOWN = /\b(?:src|file|path)=\{?["']([^"'\s<>]{1,500}\.mdx?)(?:#[^"'\s<>]{0,500})?["']/g;
 /** `to` is that of `Link` of Docusaurus. */
 const ATTRIBUTE = /\b(?:href|to)=["']([^"'\s<>]{1,500})["']/g;
 /** `[[Name]]`, `[[folder/Name#Heading|text]]` of wikis. */
@@ -20,6 +25,9 @@ const DEPENDS =
 /** Words between such a phrase and its link, and links that one phrase can have. */
 const NEAR = /^\s*(?:(?:the|a|an|also|and|or|both|either|[,;&])\s*)*$/i;
 const LINK = /\[[^\]]{0,200}\]\(\s{0,5}<?([^\s()<>]{1,500})[^()]{0,200}\)/g;
+
+/** The folder of a site, in which Docusaurus keeps documents in a folder: that, or the site itself, is the docs folder. */
+const SITE = '@site/';
 
 /** Links of a line that follow such a phrase directly, or another such link and a comma or "and". */
 function dependenciesIn(line: string): string[] {
@@ -71,10 +79,14 @@ export function dependenciesOf(
 }
 
 function targetsOf(line: string): string[] {
-  const found = [...line.matchAll(INLINE), ...line.matchAll(ATTRIBUTE)].map(([, target = '']) => target);
+  const found = [INLINE, ATTRIBUTE, SHOWN].flatMap((form) =>
+    [...line.matchAll(form)].map(([, target, other = '']) => target ?? other),
+  );
+  const imported = IMPORT.exec(line)?.[1];
+  if (imported !== undefined) found.push(imported);
   for (const [, name = ''] of line.matchAll(WIKI)) if (name.trim() !== '') found.push(`[[${name.trim()}]]`);
-  const definition = DEFINITION.exec(line)?.[1];
-  return definition === undefined ? found : [...found, definition];
+  const [, definition, other = definition] = DEFINITION.exec(line) ?? [];
+  return other === undefined ? found : [...found, other];
 }
 
 /** Where the pages of the folder are on their site, for links that are no relative paths. */
@@ -116,7 +128,7 @@ function belowBase(path: string, base: SiteBase | undefined): string {
  * looked up later, by its name.
  */
 function resolved(target: string, folder: string, base: SiteBase | undefined): string | undefined {
-  if (target.startsWith('[[')) return target;
+  if (target.startsWith('[[') || target.startsWith(SITE)) return target;
   const here = onSite(target, base);
   if (here === undefined) return undefined;
   const path = belowBase(decodedUri(here.replace(/[?#].*$/s, '')), base);
@@ -126,7 +138,7 @@ function resolved(target: string, folder: string, base: SiteBase | undefined): s
   return joined.replace(/\/$/, '');
 }
 
-const MAY_LINK = /\]\(|\]:|\[\[|(?:href|to)=/;
+const MAY_LINK = /\]\(|\]:|\[\[|(?:href|to|src|file|path)=|^(?:import|export|\})/;
 
 /**
  * Links from a document to others: paths in the docs folder without fragment, with their number. Code is ignored.
@@ -165,6 +177,10 @@ export class LinkedDocuments {
 
   /** The document that a link refers to: `guide` may be `guide.md`, `guide.mdx`, `guide/index.md`; `[[Guide]]` may be in any folder. */
   find(link: string): string | undefined {
+    if (link.startsWith(SITE)) {
+      const path = link.slice(SITE.length);
+      return this.#at(path) ?? this.#at(path.slice(path.indexOf('/') + 1));
+    }
     const name = /^\[\[(.+)\]\]$/s.exec(link)?.[1];
     return name === undefined ? this.#at(link) : (this.#at(name) ?? this.#named(name));
   }

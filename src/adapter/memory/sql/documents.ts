@@ -134,6 +134,19 @@ export async function putEntities(
   await mentionsIn(sql, entities);
 }
 
+export async function removeEntities(sql: Sql, ids: readonly string[]): Promise<number> {
+  const gone = await sql.all(
+    `DELETE FROM memory_entities WHERE ${sql.among('id', '$1')} AND document IS NULL RETURNING id`,
+    [sql.list(ids)],
+  );
+  const list = sql.list(gone.map((row) => text(row, 'id')));
+  await sql.run(
+    `DELETE FROM memory_relations WHERE ${sql.among('from_id', '$1')} OR ${sql.among('to_id', '$1')}`,
+    [list],
+  );
+  return gone.length;
+}
+
 async function insertRelations(sql: Sql, relations: readonly Relation[]): Promise<void> {
   // PostgreSQL refuses to update a row twice in one statement; the last value counts.
   const distinct = new Map(

@@ -20,6 +20,7 @@ import {
   putDocument,
   putEntities,
   removeDocuments,
+  removeEntities,
   renameDocuments,
 } from './documents.ts';
 import { searchEntities } from './entity-search.ts';
@@ -117,6 +118,10 @@ export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
   },
   document: read<'document'>(nothing, document),
   documents: read<'documents'>(nothing, documents),
+  removeEntities: {
+    ...change<'removeEntities'>((...args) => checkLookups(args, 'removeEntities'), removeEntities),
+    erases: () => true,
+  },
   renameDocuments: change<'renameDocuments'>((_, renames) => {
     for (const [index, { to }] of renames.entries()) checkName(to, `renames[${index}].to`);
   }, renameDocuments),

@@ -17,6 +17,8 @@ test.each<[string, readonly string[]]>([
   ['Requires [Node](https://nodejs.org).', []],
   ['```\ndepends on [B](b.md)\n```', []],
   ['---\ndepends_on: b.md\n---\n', ['guide/b.md']],
+  ['---\ndependsOn: [b.md]\n---\n', ['guide/b.md']],
+  ['```yaml\nservices:\n  web:\n    depends_on: [b.md]\n```', []],
   ['---\ndepends_on:\n  - ../b.md\n  - Getting Started\n  - 7\n---\n', ['b.md', 'Getting Started']],
   ['---\ndepends_on: {a: 1}\n---\n', []],
 ])('the text %j names its dependencies', (text, expected) => {
