@@ -6,7 +6,9 @@ import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify }
 import { messageOf } from '../core/errors.ts';
 import { membersOf, textIn } from '../core/foreign.ts';
 import { LIMITS } from '../core/limits.ts';
-import type { Endpoint } from './endpoint.ts';
+import { EndpointCall } from './call.ts';
+import { callerOf } from './caller.ts';
+import { type Access, type Endpoint, type Method, methodsOf, sendText } from './endpoint.ts';
 import { endpoints } from './endpoints/index.ts';
 import { statusPage } from './endpoints/status.ts';
 import { HEADERS } from './guard.ts';
@@ -24,11 +26,12 @@ export async function createApp(admin: Admin): Promise<FastifyInstance> {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
   app.addHook('onRequest', async (_request, reply) => void reply.headers(HEADERS));
+  app.addHook('onSend', (request, reply, payload) => recordCall(request, reply, payload));
   const isBuilt = await serveWebApp(app, admin.webApp);
   // If the pages have not been built, the status page replaces them.
   const served = isBuilt ? endpoints : [...endpoints, { ...statusPage, path: '/ui' }];
   for (const endpoint of served) addEndpoint(app, endpoint, admin);
-  const methods = new Map(served.map(({ path, methods: allowed }) => [path, allowed]));
+  const methods = new Map(served.map((endpoint) => [endpoint.path, methodsOf(endpoint)]));
   methods.set('/ui', ['GET']);
   app.setNotFoundHandler((request, reply) => {
     const path = request.url.replace(/[?#].*$/, '').replace(/(?<=.)\/$/, '');
@@ -41,18 +44,52 @@ export async function createApp(admin: Admin): Promise<FastifyInstance> {
   return app;
 }
 
-function addEndpoint(app: FastifyInstance, { path, methods, isSlow, handle }: Endpoint, admin: Admin): void {
+/** What a method whose access nobody has thought of needs. */
+const STRICTEST: Access = { role: 'editor', audit: 'unknown' };
+
+function addEndpoint(app: FastifyInstance, endpoint: Endpoint, admin: Admin): void {
+  const { path, methods, isSlow, handle } = endpoint;
   app.route({
     url: path,
-    method: [...methods],
+    method: [...methodsOf(endpoint)],
     exposeHeadRoute: false,
     handler: async (request: FastifyRequest, reply: FastifyReply) => {
+      const caller = callerOf(request.raw, admin);
+      if (caller === undefined) return sendText(reply, 403, OF_ANOTHER_GATEWAY);
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the route has no other methods
+      const access = methods[request.method as Method] ?? STRICTEST;
+      const call = new EndpointCall(`${request.method} ${path}`, caller, access, admin, request.raw.socket);
+      calls.set(request, call);
+      const { refusal } = call;
+      if (refusal !== undefined) return sendText(reply, 403, `${refusal}\n`);
       if (isSlow === true) request.raw.socket.setTimeout(0);
-      const answer = await handle(request, reply, admin);
+      const answer = await handle(request, reply, admin, call);
       return answer ?? reply;
     },
   });
 }
+
+const OF_ANOTHER_GATEWAY =
+  'the pages on a gateway (`ui`) have forwarded the request to the admin server of another gateway: set config.adminAddr to an address that no other gateway uses\n';
+
+const calls = new WeakMap<FastifyRequest, EndpointCall>();
+
+/** Header of answers whose event could not be written to the file or the database. */
+const NOT_RECORDED = 'x-agctl-audit-failed';
+
+/** Writes the event of a call before its answer is sent. */
+async function recordCall(request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> {
+  const call = calls.get(request);
+  const { statusCode } = reply;
+  const outcome = statusCode < 400 ? 'done' : statusCode === 403 ? 'refused' : 'failed';
+  const said = outcome === 'done' ? undefined : textIn(payload).slice(0, SAID);
+  const missing = (await call?.record(outcome, said?.split('\n')[0])) ?? [];
+  if (missing.length > 0) void reply.header(NOT_RECORDED, missing.join(','));
+  return payload;
+}
+
+/** Characters of an answer that say why nothing was done. */
+const SAID = 300;
 
 function onError(error: unknown, reply: FastifyReply, admin: Admin): FastifyReply {
   const { statusCode: status } = membersOf(error);

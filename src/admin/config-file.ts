@@ -8,7 +8,9 @@ import { LIMITS } from '../core/limits.ts';
 import { isLoopback } from '../core/listen.ts';
 import { replaceFile } from '../core/replace-file.ts';
 import { YamlSource } from '../core/yaml/source.ts';
+import { needsRole } from '../server/admin-access/caller.ts';
 import { redactorOf } from '../server/config/redact.ts';
+import type { EndpointCall } from './call.ts';
 import { checkedJson, checkText } from './config-problems.ts';
 import { sendJson } from './endpoint.ts';
 import { readOnlyRefusal } from './read-only.ts';
@@ -71,7 +73,11 @@ function hashOf(bytes: Uint8Array): string {
 /**
  * Why a page may not write the file; undefined if it may. `localAddress` is the address on which the request arrived.
  */
-export function writeRefusal(admin: Admin, localAddress: string | undefined): string | undefined {
+export function writeRefusal(
+  admin: Admin,
+  localAddress: string | undefined,
+  call: Pick<EndpointCall, 'may' | 'caller'>,
+): string | undefined {
   const readOnly = readOnlyRefusal(admin);
   if (readOnly !== undefined) return readOnly;
   const { configFile, isConfigWritable } = admin;
@@ -79,7 +85,9 @@ export function writeRefusal(admin: Admin, localAddress: string | undefined): st
     return 'the configuration came from standard input: there is no file to write';
   if (isConfigWritable !== true)
     return 'pages may not write the configuration of this gateway: start it with `agctl serve --ui-write`';
-  // The admin server has no users, so any machine that can reach it could write.
+  if (!call.may('editor')) return needsRole('writing the configuration', 'editor', call.caller);
+  // Without users, any machine that can reach the admin server could write.
+  if (admin.served().config.config.adminRoles !== undefined) return undefined;
   if (localAddress !== undefined && !isLoopback(localAddress))
     return 'the configuration can be written from this machine only: use 127.0.0.1';
   return undefined;
@@ -97,10 +105,12 @@ export async function saveConfig(
   request: FastifyRequest,
   reply: FastifyReply,
   admin: Admin,
+  call: EndpointCall,
 ): Promise<FastifyReply> {
+  call.changed({ target: admin.configFile ?? admin.served().source.file });
   const refuse = (status: number, message: string, more = {}): FastifyReply =>
     sendJson(reply.code(status), { error: { message }, ...more });
-  const refusal = writeRefusal(admin, request.raw.socket.localAddress);
+  const refusal = writeRefusal(admin, request.raw.socket.localAddress, call);
   if (refusal !== undefined) return refuse(403, refusal);
   const asked = readBody(request.body);
   if (asked === undefined) return refuse(400, 'expected a JSON object with the strings `text` and `hash`');
@@ -121,9 +131,10 @@ export async function saveConfig(
   const path = admin.configFile as string;
   if (!replaceFile(path, bytes, () => hashOf(readFileSync(path)) === asked.hash)) return refuse(409, CHANGED);
   const isWatched = admin.reloadState?.().isWatching === true;
-  const how = isWatched ? 'it will be reloaded' : 'restart to apply it';
-  admin.log.warn('admin', `the configuration file was written from a page; ${how}`, {
-    file: admin.configFile,
+  call.changed({
+    before: asked.hash,
+    after: hashOf(bytes),
+    detail: isWatched ? 'it will be reloaded' : 'restart to apply it',
   });
   return sendJson(reply, {
     status: 'success',

@@ -1,25 +1,42 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { membersOf, stringIn } from '../core/foreign.ts';
+import type { Role } from '../server/admin-access/roles.ts';
+import type { EndpointCall } from './call.ts';
 import type { Admin } from './sources.ts';
 
 export type Method = 'GET' | 'POST';
 
+/** Who may use a method of an endpoint, and what the audit calls it. */
+export interface Access {
+  /** The lowest role that may; `anyone` shows nothing of the gateway. */
+  readonly role: Role | 'anyone';
+  /** The action of its events, such as `key.create`; false if it changes nothing. */
+  readonly audit: string | false;
+}
+
 /** One path of the admin server. `endpoints/index.ts` lists all of them. */
 export interface Endpoint {
   readonly path: string;
-  readonly methods: readonly Method[];
+  readonly methods: Readonly<Partial<Record<Method, Access>>>;
   /** Whether the response may take a while, so that a silent connection is no sign of a failure. */
   readonly isSlow?: boolean;
   /**
    * Answers through `reply`, or returns what `reply.send` accepts. A thrown error becomes status 500 with its message
    * as text.
    */
-  handle(request: FastifyRequest, reply: FastifyReply, admin: Admin): unknown;
+  handle(request: FastifyRequest, reply: FastifyReply, admin: Admin, call: EndpointCall): unknown;
 }
 
 export function defineEndpoint(endpoint: Endpoint): Endpoint {
   return endpoint;
 }
+
+/** Its methods, in the order of `Allow`. */
+export const methodsOf = ({ methods }: Endpoint): readonly Method[] =>
+  (['GET', 'POST'] as const).filter((method) => methods[method] !== undefined);
+
+/** A method that only shows something. */
+export const shows = (role: Access['role']): Access => ({ role, audit: false });
 
 /** A query parameter: the first of several values, or undefined. */
 export function parameter(request: FastifyRequest, name: string): string | undefined {

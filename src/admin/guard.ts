@@ -17,7 +17,7 @@ export const HEADERS = {
 } as const;
 
 /**
- * The admin server has no users: whoever can connect may use it. Web pages must not, although they run on a machine
+ * Without `config.adminRoles`, whoever can connect may use the admin server. Web pages must not, although they run on a machine
  * that can connect: a page may use its own host name (DNS rebinding), or send a request without reading the response
  * (cross-site request forgery).
  *

@@ -6,8 +6,10 @@ import type { RouteConfig } from '../server/config/schema.ts';
 import { effectOf, type RuleConfig } from '../server/expressions/rules.ts';
 import { activityOf } from '../server/workers/activity.ts';
 import type { Activity } from '../server/workers/process-view.ts';
+import type { EndpointCall } from './call.ts';
 import { diagnosticsJson } from './config-problems.ts';
 import type { Admin } from './sources.ts';
+import { problemsWithoutContents } from './without-contents.ts';
 
 export async function overviewOf(admin: Admin): Promise<Overview> {
   const { gateway, levels, startedAt } = admin;
@@ -32,6 +34,23 @@ export async function overviewOf(admin: Admin): Promise<Overview> {
     ),
   };
   return redactor.value(overview);
+}
+
+/** The overview as this caller may see it. */
+export function overviewFor(call: Pick<EndpointCall, 'may'>, overview: Overview): Overview {
+  if (call.may('operator')) return overview;
+  const { problems, reload } = overview;
+  const failure = reload?.failure;
+  return {
+    ...overview,
+    problems: problemsWithoutContents(problems),
+    ...(reload !== undefined && {
+      reload: {
+        ...reload,
+        ...(failure !== undefined && { failure: { at: failure.at, ...problemsWithoutContents(failure) } }),
+      },
+    }),
+  };
 }
 
 function reloadView(admin: Admin): Pick<Overview, 'reload'> {

@@ -10,15 +10,18 @@ import { USAGE_GROUPS, type UsageGroup, type UsageQuery } from '../server/record
 import { sendJson, sendText } from './endpoint.ts';
 import type { Admin } from './sources.ts';
 
-// Query parameters of the endpoints that read the record of requests.
+// Query parameters of the endpoints that read the record of requests and the audit.
 
 /** A parameter is not what it should be. Becomes status 400 with the message as text. */
 export class InvalidParameter extends Error {}
 
+/** The caller may not ask for that. Becomes status 403 with the message as text. */
+export class Refused extends Error {}
+
 type Parameters = ReadonlyMap<string, string>;
 
 /** The parameters, each once and not empty. @throws InvalidParameter for one that is not `known` */
-function parametersOf(request: FastifyRequest, known: readonly string[]): Parameters {
+export function parametersOf(request: FastifyRequest, known: readonly string[]): Parameters {
   const all = new Map<string, string>();
   for (const [name, value] of Object.entries(membersOf(request.query))) {
     if (!known.includes(name))
@@ -29,7 +32,7 @@ function parametersOf(request: FastifyRequest, known: readonly string[]): Parame
   return all;
 }
 
-const TIMES = ['since', 'from', 'to'];
+export const TIMES = ['since', 'from', 'to'];
 
 /** What `/api/records` searches. @throws InvalidParameter */
 export function searchOf(request: FastifyRequest): Search {
@@ -82,7 +85,7 @@ function picked<Name extends string>(
 }
 
 /** `since=7d`, or `from` and `to` as times. `usual`: how far back to look by default; 0: without limit. */
-function timesOf(given: Parameters, usual: number): { from: number; to: number } {
+export function timesOf(given: Parameters, usual: number): { from: number; to: number } {
   const now = Date.now();
   const since = given.get('since');
   if (since !== undefined && given.has('from'))
@@ -126,10 +129,10 @@ function statusOf(text: string | undefined): Search['status'] {
   );
 }
 
-function limitOf(text = '50'): number {
+export function limitOf(text = '50', max: number = LIMITS.recordPage): number {
   const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0;
-  if (limit >= 1 && limit <= LIMITS.recordPage) return limit;
-  throw new InvalidParameter(`limit is not a number from 1 to ${LIMITS.recordPage}`);
+  if (limit >= 1 && limit <= max) return limit;
+  throw new InvalidParameter(`limit is not a number from 1 to ${max}`);
 }
 
 /** A cursor as text, for the parameter `after`. */
@@ -155,11 +158,17 @@ export async function answerFromDatabase(
       409,
       'the gateway has no database for records of requests: set config.database.url, and restart the gateway (a reload does not open a database)\n',
     );
+  return answer(reply, () => read(database));
+}
+
+/** Answers with what `read` returns as JSON, or with why that is not possible. */
+export async function answer(reply: FastifyReply, read: () => Promise<unknown>): Promise<FastifyReply> {
   let value: unknown;
   try {
-    value = await read(database);
+    value = await read();
   } catch (error) {
     if (error instanceof InvalidParameter) return sendText(reply, 400, `${error.message}\n`);
+    if (error instanceof Refused) return sendText(reply, 403, `${error.message}\n`);
     if (!(error instanceof AppError)) throw error;
     return sendText(reply, 503, `the database is not available: ${error.detail ?? error.message}\n`);
   }

@@ -109,14 +109,16 @@ class Handler {
   }
 }
 
-function announce(opened: readonly OpenAddress[], { log }: AdminSources): void {
+function announce(opened: readonly OpenAddress[], sources: AdminSources): void {
+  const { log } = sources;
   for (const { text, server } of opened) {
     log.info('admin', 'listener established', { address: text, component: 'admin' });
     const address = server.address();
     if (typeof address !== 'object' || address === null || isLoopback(address.address)) continue;
+    if (sources.served().config.config.adminRoles !== undefined) continue;
     log.warn('admin', 'the admin server has no authentication, and other machines can reach it', {
       address: text,
-      help: 'set config.adminAddr to 127.0.0.1:15000, or restrict access to the port',
+      help: 'set config.adminAddr to 127.0.0.1:15000, restrict access to the port, or set config.adminRoles',
     });
   }
 }

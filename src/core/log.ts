@@ -39,6 +39,8 @@ export interface Log {
   info(scope: string, message: string, fields?: LogFields): void;
   debug(scope: string, message: string, fields?: LogFields): void;
   trace(scope: string, message: string, fields?: LogFields): void;
+  /** A message that no level hides. */
+  always(scope: string, message: string, fields?: LogFields): void;
   /**
    * An error of the program's own code was contained: it ended one call, message or line. Always counted, and logged with its
    * stack once a minute per place. Never throws.
@@ -77,6 +79,7 @@ export function logTo(write: LogWriter, level: string | LogDirectives): Log {
     info: at('info'),
     debug: at('debug'),
     trace: at('trace'),
+    always: (scope, message, fields = {}) => write('info', scope, message, fields),
     internalError: (scope, thrown, fields) => {
       const report = contained.add(scope, thrown);
       if (report === undefined) return;

@@ -3581,6 +3581,50 @@ export interface GatewayConfig {
      */
     adminHosts?: string[];
     /**
+     * Roles of the callers of the admin server and its pages. Without it, all callers that are let in may do everything. With it, a caller has the highest role that one of its names gives, and callers without a role are refused.
+     */
+    adminRoles?: {
+      /**
+       * CEL expression for the names of a caller that a policy of `ui` has authenticated: a string or a list of strings, such as `jwt.groups`, `basicAuth.username` or `apiKey.role`.
+       */
+      claim?: 'jwt.groups' | 'jwt.realm_access.roles' | 'basicAuth.username' | (string & {});
+      /**
+       * Names that may see the pages and figures, but no contents of requests and no configuration.
+       */
+      viewer?: string[];
+      /**
+       * Names that may also see contents and the configuration, trace, change log levels, profile, send requests and stop the gateway.
+       */
+      operator?: string[];
+      /**
+       * Names that may also change the configuration, virtual keys and sign-ins.
+       */
+      editor?: string[];
+      /**
+       * A proxy in front of the address of the admin server that signs people in and replaces both headers in all requests.
+       */
+      proxy?: {
+        /**
+         * Addresses of the proxy, or its network, as in `10.0.0.0/8`. Headers of connections from elsewhere count for nothing.
+         *
+         * @minItems 1
+         */
+        addresses: string[];
+        /**
+         * Header with the name of the user.
+         */
+        user?: string;
+        /**
+         * Header with the names of the user, separated by commas.
+         */
+        groups?: string;
+      } | null;
+      /**
+       * Role of programs and people of this machine that connect to the admin server themselves, through no proxy: everybody who can use the machine. A unix socket, which only the user of the gateway can open, always has the role `editor`.
+       */
+      local?: 'none' | 'viewer' | 'operator' | 'editor';
+    } | null;
+    /**
      * Number of processes that handle requests, or `auto` for one per core that the process may use, as far as the memory of its container suffices (192 MiB each). All share ports, sessions, rate limits, metrics and the admin server. `maxSessions` and `maxChildren` are divided among them. 1 by default: requests are handled without a second process.
      */
     workers?: (number | string) | 'auto';
@@ -3982,6 +4026,19 @@ export interface GatewayConfig {
        * Maximum number of connections to PostgreSQL, of each process. A SQLite file has one for writing and one for reading.
        */
       maxConnections?: number | string;
+    } | null;
+    /**
+     * Where it is kept who has changed what through the admin server: in the log, in `config.database` and in a file.
+     */
+    audit?: {
+      /**
+       * File to which each event is appended as a line of JSON, relative to this file. It is created with mode 0600, and opened anew for each event, so that it can be rotated.
+       */
+      file?: string;
+      /**
+       * Age at which events are deleted from `config.database`.
+       */
+      retention?: '30s' | (string & {});
     } | null;
     /**
      * Where changes of the configuration are stored.
@@ -4857,7 +4914,7 @@ export interface GatewayConfig {
     } | null;
   } | null;
   /**
-   * The admin pages on a gateway, beside their own address (`config.adminAddr`). Clients that a policy authenticates (`oidc`, `jwtAuth`, `basicAuth`, `apiKey`) may do everything; others may only look, and only from this machine.
+   * The admin pages on a gateway, beside their own address (`config.adminAddr`). Clients that a policy authenticates (`oidc`, `jwtAuth`, `basicAuth`, `apiKey`) may do everything, or what `config.adminRoles` says; others may only look, and only from this machine.
    */
   ui?: {
     /**

@@ -1,4 +1,5 @@
 import './config/reading/acyclic-values.ts';
+import { auditSchema } from './audit/schema.ts';
 import { aws } from './backends/agent-core.ts';
 import { dynamic, dynamicRequestExpressions } from './backends/dynamic.ts';
 import { service } from './backends/service.ts';
@@ -133,7 +134,12 @@ export function policyKindsAt(place: PolicyPlace): (typeof policyKinds)[number][
 export const backendKinds = [mcp, llm, ai, host, dynamic, aws, service] as const;
 
 /** The tables of all features in the database of `config.database`. */
-export const databaseSchemas: readonly DatabaseSchema[] = [recordSchema, budgetsSchema, userTokensSchema];
+export const databaseSchemas: readonly DatabaseSchema[] = [
+  recordSchema,
+  budgetsSchema,
+  userTokensSchema,
+  auditSchema,
+];
 
 /** Kinds of backends that sections stand for, and that configurations cannot name. */
 const sectionBackendKinds = [ui] as const;
@@ -152,6 +158,7 @@ export const expressionScopes: readonly DocumentedScope[] = [
       ...modelRequestExpressions,
       ...dynamicRequestExpressions,
       ...bundleRequestExpressions,
+      'config.adminRoles.claim',
     ],
   },
   samplingScope,

@@ -297,7 +297,7 @@ describe('secrets in the configuration dump', () => {
         // Echoed by the gateway's own log fields, too.
         await send(`${running.url}/?token=${known.get('query')}`);
         for (const { path, methods, isSlow } of endpoints) {
-          if (!methods.includes('GET') || isSlow === true) continue;
+          if (methods.GET === undefined || isSlow === true) continue;
           const { text } = await send(`${running.admin}${path}`);
           for (const [place, value] of [...known, ['reference', referenced] as const])
             expect(text.includes(value), `${place} (${value}) in ${path}`).toBe(false);

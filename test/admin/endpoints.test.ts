@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { methodsOf } from '../../src/admin/endpoint.ts';
 import { endpoints } from '../../src/admin/endpoints/index.ts';
 import { gateway, type TestGateway } from '../kit/gateway.ts';
 import { send } from '../kit/send.ts';
@@ -122,7 +123,9 @@ test('/api/cel evaluates an expression with variables whose members have names o
 describe('methods and paths', () => {
   test('another method is 405 with the allowed methods, and another path is 404, both without a body', async () => {
     await using running = await start();
-    for (const { path, methods } of endpoints) {
+    for (const endpoint of endpoints) {
+      const { path } = endpoint;
+      const methods = methodsOf(endpoint);
       for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'HEAD', 'PROPFIND']) {
         if ((methods as readonly string[]).includes(method)) continue;
         const reply = await send(`${running.admin}${path}`, { method });

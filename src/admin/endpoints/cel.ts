@@ -6,7 +6,7 @@ import {
 } from '../../server/expressions/cel/expression.ts';
 import { sampleLookup } from '../../server/expressions/sample-variables.ts';
 import { expressionScopes } from '../../server/features.ts';
-import { defineEndpoint, sendJson } from '../endpoint.ts';
+import { defineEndpoint, sendJson, shows } from '../endpoint.ts';
 
 /** Every root variable that some place of a configuration has. */
 const ALL_VARIABLES: readonly string[] = [...new Set(expressionScopes.flatMap(({ roots }) => roots))];
@@ -18,7 +18,7 @@ const ALL_VARIABLES: readonly string[] = [...new Set(expressionScopes.flatMap(({
  */
 export const cel = defineEndpoint({
   path: '/api/cel',
-  methods: ['POST'],
+  methods: { POST: shows('viewer') },
   handle(request, reply) {
     const asked = readBody(request.body);
     if (asked === undefined)

@@ -2,12 +2,12 @@ import { Readable } from 'node:stream';
 import { writeConfigDump } from '../../server/config/dump/write.ts';
 import { redactConfig } from '../../server/config/redact.ts';
 import { activityOf } from '../../server/workers/activity.ts';
-import { defineEndpoint } from '../endpoint.ts';
+import { defineEndpoint, shows } from '../endpoint.ts';
 
 /** The active configuration in upstream's format (`server/kernel/config-dump.ts`). */
 export const configDump = defineEndpoint({
   path: '/config_dump',
-  methods: ['GET'],
+  methods: { GET: shows('operator') },
   async handle(_request, reply, admin) {
     const { config } = admin.served();
     const { backends } = await activityOf(admin.gateway);

@@ -4,7 +4,7 @@ import { redactedText } from '../../server/config/redact.ts';
 import { schemaAt } from '../../server/config/schema-at.ts';
 import { readConfigFile, saveConfig, writeRefusal } from '../config-file.ts';
 import { checkedJson, checkText, diagnosticsJson } from '../config-problems.ts';
-import { defineEndpoint, parameter, sendJson, sendText } from '../endpoint.ts';
+import { defineEndpoint, parameter, sendJson, sendText, shows } from '../endpoint.ts';
 import { withSecrets } from '../secret-masks.ts';
 
 /**
@@ -13,9 +13,9 @@ import { withSecrets } from '../secret-masks.ts';
  */
 export const config = defineEndpoint({
   path: '/api/config',
-  methods: ['GET', 'POST'],
-  handle(request, reply, admin) {
-    if (request.method === 'POST') return saveConfig(request, reply, admin);
+  methods: { GET: shows('operator'), POST: { role: 'editor', audit: 'configuration.write' } },
+  handle(request, reply, admin, call) {
+    if (request.method === 'POST') return saveConfig(request, reply, admin, call);
     const { source, diagnostics } = admin.served();
     const redactor = admin.redactor();
     return sendJson(reply, {
@@ -32,10 +32,10 @@ export const config = defineEndpoint({
  */
 export const configFile = defineEndpoint({
   path: '/api/config/file',
-  methods: ['GET'],
-  async handle(request, reply, admin) {
+  methods: { GET: shows('operator') },
+  async handle(request, reply, admin, call) {
     const { text, loaded, problem, hash } = await readConfigFile(admin);
-    const readOnly = writeRefusal(admin, request.raw.socket.localAddress);
+    const readOnly = writeRefusal(admin, request.raw.socket.localAddress, call);
     return sendJson(reply, {
       path: admin.configFile ?? admin.served().source.file,
       text: text ?? null,
@@ -54,7 +54,7 @@ export const configFile = defineEndpoint({
  */
 export const configValidate = defineEndpoint({
   path: '/api/config/validate',
-  methods: ['POST'],
+  methods: { POST: shows('operator') },
   async handle(request, reply, admin) {
     const text = typeof request.body === 'string' ? request.body : '';
     const secrets = text.includes('<redacted:') ? (await readConfigFile(admin)).secrets : [];
@@ -73,7 +73,7 @@ const DEEPEST = 40;
  */
 export const configSchemaHint = defineEndpoint({
   path: '/api/config/schema',
-  methods: ['GET'],
+  methods: { GET: shows('viewer') },
   handle(request, reply) {
     const path = pathOf(parameter(request, 'path') ?? '[]');
     if (path === undefined)

@@ -1,6 +1,10 @@
+import { decodedUri } from '../../core/foreign.ts';
 import { EVENT_STREAM_HEADERS } from '../../core/sse.ts';
 import { openTraceStream } from '../../server/observe/trace-stream.ts';
 import { defineEndpoint, parameter, sendText } from '../endpoint.ts';
+
+/** It shows what clients send and get. */
+const ARM = { role: 'operator', audit: 'trace.arm' } as const;
 
 /**
  * Streams a trace of the next request; with `count=n`, of the next n; with `follow=true`, of every request. Upstream's
@@ -8,9 +12,11 @@ import { defineEndpoint, parameter, sendText } from '../endpoint.ts';
  */
 export const debugTrace = defineEndpoint({
   path: '/debug/trace',
-  methods: ['GET', 'POST'],
+  methods: { GET: ARM, POST: ARM },
   isSlow: true,
-  handle(request, reply, { gateway, streams }) {
+  handle(request, reply, { gateway, streams }, call) {
+    const { search } = new URL(request.url, 'http://localhost');
+    call.changed({ detail: search === '' ? 'the next request' : decodedUri(search.slice(1)) });
     const opened = openTraceStream(gateway.traceSubscribers, {
       expression: parameter(request, 'expression'),
       follow: parameter(request, 'follow') === 'true',

@@ -1,10 +1,12 @@
 import type { Endpoint } from '../endpoint.ts';
+import { audit } from './audit.ts';
 import { cel } from './cel.ts';
 import { config, configFile, configSchemaHint, configValidate } from './config.ts';
 import { configDump } from './config-dump.ts';
 import { debugTrace } from './debug-trace.ts';
 import { budgets, keys, revokeKey } from './keys.ts';
 import { logging } from './logging.ts';
+import { me } from './me.ts';
 import { memory } from './memory.ts';
 import { metrics } from './metrics.ts';
 import { overview } from './overview.ts';
@@ -33,6 +35,7 @@ export const endpoints: readonly Endpoint[] = [
   root,
   statusPage,
   statusStyle,
+  me,
   overview,
   metrics,
   requests,
@@ -51,4 +54,5 @@ export const endpoints: readonly Endpoint[] = [
   budgets,
   users,
   revokeUser,
+  audit,
 ];

@@ -1,15 +1,19 @@
+import { hash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type BudgetLimit, budgetText, parseBudget } from '../../core/budget.ts';
 import { AppError } from '../../core/errors.ts';
 import { jsonIn, membersOf, textIn } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { type KeySettings, readKeySettings } from '../../core/virtual-key.ts';
+import { needsRole } from '../../server/admin-access/caller.ts';
 import { type Spending, spendingOf } from '../../server/budgets/spending.ts';
 import { shownKeys, shownSubjects } from '../../server/budgets/usage.ts';
+import type { VirtualKey } from '../../server/budgets/virtual-key.ts';
 import { routesOf } from '../../server/config/plan/plan.ts';
 import type { Runtime } from '../../server/runtime/runtime.ts';
 import { unpricedModels } from '../../server/runtime/unpriced-models.ts';
-import { defineEndpoint, sendJson, sendText } from '../endpoint.ts';
+import type { EndpointCall } from '../call.ts';
+import { defineEndpoint, sendJson, sendText, shows } from '../endpoint.ts';
 import { readOnlyRefusal } from '../read-only.ts';
 import type { Admin } from '../sources.ts';
 
@@ -21,16 +25,17 @@ import type { Admin } from '../sources.ts';
  */
 export const keys = defineEndpoint({
   path: '/api/keys',
-  methods: ['GET', 'POST'],
-  handle: (request, reply, admin) =>
+  methods: { GET: shows('viewer'), POST: { role: 'editor', audit: 'key.create' } },
+  handle: (request, reply, admin, call) =>
     withSpending(admin, request, reply, async (spending) => {
       if (request.method === 'GET')
         return sendJson(reply, {
           keys: await shownKeys(spending, await spending.keys.list()),
-          readOnly: readOnlyRefusal(admin) ?? null,
+          readOnly: readOnlyRefusal(admin) ?? roleRefusal(call) ?? null,
         });
       const settings = readKeySettings(jsonIn(textIn(request.body)), Date.now());
       if (typeof settings === 'string') return sendText(reply, 400, `${settings}\n`);
+      call.changed({ target: settings.name });
       const created = await spending.keys.create(settings);
       if (created === undefined)
         return sendText(
@@ -39,11 +44,21 @@ export const keys = defineEndpoint({
           `\`name\`: the key \`${settings.name}\` exists and is not revoked: choose another name, or revoke it first\n`,
         );
       const { key, secret } = created;
-      admin.log.info('admin', 'a virtual key was created', { key: key.name, 'key.id': key.id });
+      call.changed({ target: targetOf(key), after: hashOfRecord(key) });
       const warnings = unpricedWarnings(admin.served().runtime, settings);
       return sendJson(reply, { secret, key: (await shownKeys(spending, [key]))[0], warnings });
     }),
 });
+
+/** Why this caller cannot change keys. */
+const roleRefusal = (call: EndpointCall): string | undefined =>
+  call.may('editor') ? undefined : needsRole('changing keys', 'editor', call.caller);
+
+const targetOf = ({ id, name }: VirtualKey): string => `${id} (${name})`;
+
+/** Of what is known of a key, but for the key itself and its hash. */
+const hashOfRecord = ({ hash: _hash, hint: _hint, ...record }: VirtualKey): string =>
+  hash('sha256', JSON.stringify(record));
 
 /** What a budget in USD of a new key refuses. */
 function unpricedWarnings(
@@ -60,11 +75,12 @@ function unpricedWarnings(
 /** Revokes a key: `{key}` is its id or name. Returns `{key: ShownKey}`. New calls with it are refused at once. */
 export const revokeKey = defineEndpoint({
   path: '/api/keys/revoke',
-  methods: ['POST'],
-  handle: (request, reply, admin) =>
+  methods: { POST: { role: 'editor', audit: 'key.revoke' } },
+  handle: (request, reply, admin, call) =>
     withSpending(admin, request, reply, async (spending) => {
       const { key: wanted } = membersOf(jsonIn(textIn(request.body)));
       if (typeof wanted !== 'string') return sendText(reply, 400, 'expected {"key": "<id or name>"}\n');
+      call.changed({ target: wanted });
       const key = await spending.keys.revoke(wanted);
       if (key === undefined)
         return sendText(
@@ -72,7 +88,8 @@ export const revokeKey = defineEndpoint({
           400,
           `no key has the id or name \`${printable(wanted)}\`: \`agctl keys list\` lists all keys\n`,
         );
-      admin.log.info('admin', 'a virtual key was revoked', { key: key.name, 'key.id': key.id });
+      const { revokedAt: _now, ...before } = key;
+      call.changed({ target: targetOf(key), before: hashOfRecord(before), after: hashOfRecord(key) });
       return sendJson(reply, { key: (await shownKeys(spending, [key]))[0] });
     }),
 });
@@ -110,7 +127,7 @@ const printable = (text: string): string => text.slice(0, 64).replace(/\p{C}/gu,
  */
 export const budgets = defineEndpoint({
   path: '/api/budgets',
-  methods: ['GET'],
+  methods: { GET: shows('viewer') },
   handle: (request, reply, admin) =>
     withSpending(admin, request, reply, async (spending) => {
       const { runtime } = admin.served();

@@ -2,7 +2,7 @@ import { isRecord, membersOf } from '../../core/foreign.ts';
 import type { ShownBound } from '../../core/overview.ts';
 import { type MemoryUsage, memoryUsage } from '../../server/workers/memory-usage.ts';
 import { answersOf } from '../../server/workers/process-view.ts';
-import { defineEndpoint, sendJson } from '../endpoint.ts';
+import { defineEndpoint, sendJson, shows } from '../endpoint.ts';
 import { ownBounds } from '../own-bounds.ts';
 
 /**
@@ -11,7 +11,7 @@ import { ownBounds } from '../own-bounds.ts';
  */
 export const memory = defineEndpoint({
   path: '/memory',
-  methods: ['GET'],
+  methods: { GET: shows('viewer') },
   async handle(_request, reply, admin) {
     const { processes } = admin.gateway;
     const each = await answersOf(processes, async (process) => ({

@@ -10,7 +10,7 @@ import { readPlaygroundRequest, sendToGateway } from '../playground.ts';
  */
 export const playground = defineEndpoint({
   path: '/api/playground/send',
-  methods: ['POST'],
+  methods: { POST: { role: 'operator', audit: false } },
   isSlow: true,
   async handle(request, reply, admin) {
     const asked = readPlaygroundRequest(request.body, admin.gateway.listeners);

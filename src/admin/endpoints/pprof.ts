@@ -1,11 +1,11 @@
-import { defineEndpoint, parameter, sendText } from '../endpoint.ts';
+import { defineEndpoint, parameter, sendText, shows } from '../endpoint.ts';
 import { cpuParameters, profileSeconds } from '../profile/duration.ts';
 import { profileCpu, profileHeap } from '../profile/merged-profile.ts';
 
 /** A CPU profile as raw pprof. Parameters that are not whole numbers in their range count as absent, as in upstream. */
 export const pprofProfile = defineEndpoint({
   path: '/debug/pprof/profile',
-  methods: ['GET'],
+  methods: { GET: shows('operator') },
   isSlow: true,
   async handle(request, reply, { gateway }) {
     // The specified response, which tools interpret as "not supported".
@@ -29,7 +29,7 @@ export const pprofProfile = defineEndpoint({
 /** Profiles memory that is allocated within the next `seconds` and still in use afterwards, as gzipped pprof. */
 export const pprofHeap = defineEndpoint({
   path: '/debug/pprof/heap',
-  methods: ['GET'],
+  methods: { GET: shows('operator') },
   isSlow: true,
   async handle(request, reply, { gateway }) {
     const left = new AbortController();

@@ -2,7 +2,8 @@ import { LIMITS } from '../../core/limits.ts';
 import { EVENT_STREAM_HEADERS, EventStream } from '../../core/sse.ts';
 import type { RecentRequest } from '../../server/observe/recent-requests.ts';
 import { answersOf } from '../../server/workers/process-view.ts';
-import { defineEndpoint, parameter, sendJson, sendText } from '../endpoint.ts';
+import { defineEndpoint, parameter, sendJson, sendText, shows } from '../endpoint.ts';
+import { fieldsWithoutContents } from '../without-contents.ts';
 
 /**
  * The last requests with their access-log fields, oldest first: `limit` of them, or those after the id `after`. With
@@ -10,16 +11,19 @@ import { defineEndpoint, parameter, sendJson, sendText } from '../endpoint.ts';
  */
 export const requests = defineEndpoint({
   path: '/api/requests',
-  methods: ['GET'],
+  methods: { GET: shows('viewer') },
   isSlow: true,
-  async handle(request, reply, { gateway: { requests: recent }, redactor, streams }) {
+  async handle(request, reply, admin, call) {
+    const { gateway, redactor, streams } = admin;
+    const recent = gateway.requests;
     const limit = whole(parameter(request, 'limit')) ?? LIMITS.recentRequests;
     const accepts = request.headers.accept ?? '';
     const resumed = request.headers['last-event-id'];
     const after =
       whole(parameter(request, 'after') ?? (typeof resumed === 'string' ? resumed : undefined)) ?? 0;
     await recent.update();
-    const clean = (entry: RecentRequest): unknown => redactor().value(entry);
+    const clean = (entry: RecentRequest): unknown =>
+      redactor().value(call.may('operator') ? entry : fieldsWithoutContents(entry, admin));
     if (!accepts.includes('text/event-stream'))
       return sendJson(reply, { requests: recent.list(limit, after).map(clean) });
     if (streams.size >= LIMITS.adminStreams)
@@ -61,7 +65,7 @@ function whole(text: string | undefined): number | undefined {
  */
 export const openRequests = defineEndpoint({
   path: '/api/requests/open',
-  methods: ['GET'],
+  methods: { GET: shows('viewer') },
   async handle(_request, reply, { gateway, redactor }) {
     const each = await answersOf(gateway.processes, async (process) => {
       const { requests, total } = await process.openRequests();

@@ -1,7 +1,7 @@
-import { defineEndpoint } from '../endpoint.ts';
+import { defineEndpoint, shows } from '../endpoint.ts';
 
 export const root = defineEndpoint({
   path: '/',
-  methods: ['GET'],
+  methods: { GET: shows('anyone') },
   handle: (_request, reply) => reply.redirect('/ui', 308),
 });

@@ -1,5 +1,5 @@
 import { counted } from '../../core/render/counted.ts';
-import { defineEndpoint } from '../endpoint.ts';
+import { defineEndpoint, shows } from '../endpoint.ts';
 import type { Admin } from '../sources.ts';
 
 /**
@@ -8,7 +8,7 @@ import type { Admin } from '../sources.ts';
  */
 export const tasks = defineEndpoint({
   path: '/debug/tasks',
-  methods: ['GET'],
+  methods: { GET: shows('viewer') },
   async handle(_request, reply, admin) {
     const workload = await Promise.all(
       admin.gateway.processes.map(async (process) => {

@@ -3,7 +3,7 @@ import { AppError } from '../../core/errors.ts';
 import { jsonIn, membersOf, textIn } from '../../core/foreign.ts';
 import { type SignInService, signInService } from '../../server/user-tokens/service.ts';
 import type { TokenRow } from '../../server/user-tokens/token-table.ts';
-import { defineEndpoint, sendJson, sendText } from '../endpoint.ts';
+import { defineEndpoint, sendJson, sendText, shows } from '../endpoint.ts';
 import { readOnlyRefusal } from '../read-only.ts';
 import type { Admin } from '../sources.ts';
 
@@ -13,7 +13,7 @@ import type { Admin } from '../sources.ts';
  */
 export const users = defineEndpoint({
   path: '/api/users',
-  methods: ['GET'],
+  methods: { GET: shows('viewer') },
   handle: (request, reply, admin) =>
     withService(admin, request, reply, async ({ tokens }) =>
       sendJson(reply, { signIns: (await tokens.table.list()).map(shown) }),
@@ -26,8 +26,8 @@ export const users = defineEndpoint({
  */
 export const revokeUser = defineEndpoint({
   path: '/api/users/revoke',
-  methods: ['POST'],
-  handle: (request, reply, admin) =>
+  methods: { POST: { role: 'editor', audit: 'user.revoke' } },
+  handle: (request, reply, admin, call) =>
     withService(admin, request, reply, async ({ tokens, signIns }) => {
       const { user, server } = membersOf(jsonIn(textIn(request.body)));
       if (typeof user !== 'string' || (server !== undefined && typeof server !== 'string'))
@@ -44,13 +44,11 @@ export const revokeUser = defineEndpoint({
           400,
           'several users have this name: give the id of one (`agctl users list`)\n',
         );
+      call.changed({ target: `${first.owner} (${first.who})` });
       if (server === undefined) await signIns.removeOf(first.owner);
       const revoked = [];
       for (const row of all) revoked.push({ ...shown(row), revoked: await tokens.remove(row) });
-      admin.log.info('admin', 'a user was signed out of MCP servers', {
-        user: first.who,
-        'user.id': first.owner,
-      });
+      call.changed({ detail: `signed out at ${all.map((row) => row.server).join(', ')}` });
       return sendJson(reply, { signIns: revoked });
     }),
 });

@@ -10,6 +10,7 @@ import { InvalidDirectives, LogDirectives } from '../../core/log-directives.ts';
 import { PACKAGE_ROOT } from '../../core/package-root.ts';
 import { counted } from '../../core/render/counted.ts';
 import type { CassetteRecorder } from '../../library/cassette/recorder.ts';
+import { auditOf } from '../../server/audit/audit.ts';
 import { type LoadedConfig, loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import type { Config } from '../../server/config/schema.ts';
 import { workerCount } from '../../server/config/workers.ts';
@@ -231,7 +232,12 @@ async function open(setup: Setup, built: Built): Promise<Opened> {
       readiness.begin('draining');
       return gateway.close();
     },
-    announce: (signal) => announceShutdown(signal, built, context),
+    announce: (signal) => {
+      announceShutdown(signal, built, context);
+      void auditOf
+        .get(served.runtime.settings)
+        ?.record({ action: 'shutdown', outcome: 'done', actor: { kind: 'signal', name: signal } });
+    },
   });
   const path = file === '-' ? undefined : resolve(context.cwd, file);
   const live =
@@ -259,7 +265,7 @@ async function open(setup: Setup, built: Built): Promise<Opened> {
   if (options.watch ?? true) await live?.watch();
   onSighup(context, {
     reload: () => {
-      if (live !== undefined) void live.reload();
+      if (live !== undefined) void live.reload({ kind: 'signal', name: 'SIGHUP' });
       else log.warn('agctl::reload', 'a configuration from standard input cannot be reloaded');
     },
     stop: () => void shutdown.stop(),

@@ -25,6 +25,17 @@ export const ADMIN_LIMITS = {
   playgroundTimeout: 600 * SECOND,
   /** Longest time after which a temporary log level is reverted. */
   logLevelMaxDuration: 24 * 3600 * SECOND,
+  /**
+   * Who has changed what: events of one process that are kept without a database; refused attempts that are written in a minute, beyond
+   * which they are only counted; how long an answer waits for its event to be written to the database and the file; how often old
+   * events are deleted.
+   */
+  auditRecent: 1_000,
+  auditRefusals: 60,
+  auditWait: 2 * SECOND,
+  auditExpiryInterval: 3600 * SECOND,
+  /** Events of one page of `/api/audit`. */
+  auditPage: 500,
   /** Characters of the configuration dump that are serialized before other work gets a turn. */
   dumpChunkLength: 64 * KIB,
   /**

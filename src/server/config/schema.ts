@@ -4,6 +4,8 @@ import { LIMITS } from '../../core/limits.ts';
 import { LISTEN_ADDRESS_FORMS, parseListenAddress } from '../../core/listen.ts';
 import { InvalidDirectives, parseDirectives } from '../../core/log-directives.ts';
 import { choice, list, mapping } from '../../core/schema/mapping.ts';
+import { adminRolesSchema } from '../admin-access/settings.ts';
+import { auditSettingsSchema } from '../audit/settings.ts';
 import { databaseSchema } from '../database/settings.ts';
 import { networkAuthorizationSchema } from '../expressions/network-authorization.ts';
 import { isHeaderName } from '../kernel/request/header-list.ts';
@@ -112,6 +114,7 @@ const processSchema = mapping('Settings of the process, read at startup.', {
     'Host names of the admin server, in addition to `localhost` and IP addresses. Requests with other Host headers are rejected, which protects against DNS rebinding by web pages.',
     z.string().regex(/^[A-Za-z0-9._-]+$/, { error: 'expected a host name, without a port' }),
   ),
+  adminRoles: adminRolesSchema.optional(),
   ...workerFields,
   logging: z
     .strictObject({
@@ -180,6 +183,7 @@ const processSchema = mapping('Settings of the process, read at startup.', {
     catalogReferenceSchema,
   ),
   database: databaseSchema.optional(),
+  audit: auditSettingsSchema.optional(),
   storage: mapping('Where changes of the configuration are stored.', {
     mode: z
       .enum(['file', 'readOnly'], {
@@ -259,7 +263,7 @@ const UI_POLICIES = {
 } as const;
 
 const uiSchema = mapping(
-  'The admin pages on a gateway, beside their own address (`config.adminAddr`). Clients that a policy authenticates (`oidc`, `jwtAuth`, `basicAuth`, `apiKey`) may do everything; others may only look, and only from this machine.',
+  'The admin pages on a gateway, beside their own address (`config.adminAddr`). Clients that a policy authenticates (`oidc`, `jwtAuth`, `basicAuth`, `apiKey`) may do everything, or what `config.adminRoles` says; others may only look, and only from this machine.',
   {
     gateways: gatewayReference
       .optional()

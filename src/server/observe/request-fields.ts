@@ -41,6 +41,16 @@ const A2A = readersOf(a2aFacts);
 const LAST = readersOf(lastFacts);
 const REMAINING = readersOf(remainingFacts);
 
+const CONNECTION = ['gateway', 'listener', 'route', 'endpoint', 'src.addr', 'tls.server.name', 'protocol'];
+const TRANSFERRED = ['bytes.received', 'bytes.sent', 'error', 'error.detail', 'duration'];
+
+/** Names of all built-in fields. */
+export const FIELD_NAMES: ReadonlySet<string> = new Set([
+  ...[FIRST, MCP, PICKED, LLM, REFUSED, A2A, LAST].flatMap((readers) => readers.map(({ name }) => name)),
+  ...CONNECTION,
+  ...TRANSFERRED,
+]);
+
 /** The built-in fields of an access-log line, in printing order; fields whose value is undefined are omitted. */
 export function requestFields(ctx: RequestContext, status: number): Field[] {
   const fields: Field[] = [];

@@ -1,5 +1,6 @@
 import type { Config } from '../config/schema.ts';
 import { compileNetworkAuthorization } from '../expressions/network-authorization.ts';
+import { requestScope } from '../expressions/scopes.ts';
 import type { Expression } from '../kernel/expression.ts';
 import { resolveConfigFile } from '../kernel/files/config-file.ts';
 import { fileVersion } from '../kernel/files/file-version.ts';
@@ -45,6 +46,9 @@ export function compileShared(
     config.frontendPolicies.accessLog,
     context('frontendPolicies', 'accessLog'),
   );
+  // For its problems: the pages of `ui` compile it for themselves.
+  const claim = config.config.adminRoles?.claim;
+  if (claim !== undefined) context('config', 'adminRoles', 'claim').cel(claim, requestScope);
   const { otlp } = config.frontendPolicies.accessLog;
   const resource = resourceSettings(config, options.env);
   const exporting =

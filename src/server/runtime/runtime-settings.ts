@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto';
+import { resolve } from 'node:path';
 import { LIMITS, type Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
+import { Audit, auditOf } from '../audit/audit.ts';
+import { USUAL_AUDIT } from '../audit/settings.ts';
 import { Spending, spendingOf } from '../budgets/spending.ts';
 import { HeaderReads } from '../config/header-reads.ts';
 import type { Config } from '../config/schema.ts';
@@ -58,7 +61,7 @@ export function runtimeSettings(
   metrics: Metrics,
   database: GatewayDatabase | undefined,
   previous: RuntimeSettings | undefined,
-  { limits = {}, sharing, log, policies }: Omit<SettingsOptions, 'folder'>,
+  { limits = {}, sharing, log, policies, folder }: SettingsOptions,
 ): RuntimeSettings {
   const { config, frontendPolicies } = effective;
   const own = {
@@ -91,6 +94,19 @@ export function runtimeSettings(
   };
   programPolicies.set(settings, policies);
   countedBatches.set(settings, new CountedBatches(settings));
+  const { file, retention } = config.audit ?? USUAL_AUDIT;
+  auditOf.set(
+    settings,
+    new Audit({
+      log,
+      file: file === undefined ? undefined : resolve(folder, file),
+      database,
+      // Once for all workers.
+      retention: (sharing?.index ?? 0) === 0 ? retention : undefined,
+      limits: allLimits,
+      failed: (sink) => metrics.families.auditFailures.with([sink]).inc(),
+    }),
+  );
   const { key } = config.session;
   if (database !== undefined)
     spendingOf.set(

@@ -4,6 +4,7 @@ import type { Log } from '../../core/log.ts';
 import type { Redactor } from '../../core/redact.ts';
 import type { Environment } from '../../core/yaml/env.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
+import { auditOf } from '../audit/audit.ts';
 import { spendingOf } from '../budgets/spending.ts';
 import { lint } from '../config/lint.ts';
 import { openBackendProblems } from '../config/open-backends.ts';
@@ -216,14 +217,17 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
         return inOrder(diagnostics);
       },
       drain: () => components.drain(),
-      close: async () => {
-        await components.close();
-        await spendingOf.get(settings)?.close();
-        await sharedStore.get(settings)?.close();
-      },
+      close: () => closed(components, settings),
     },
     diagnostics: inOrder(diagnostics),
   };
+}
+
+async function closed(components: ComponentCache, settings: RuntimeSettings): Promise<void> {
+  await components.close();
+  await spendingOf.get(settings)?.close();
+  await auditOf.get(settings)?.close();
+  await sharedStore.get(settings)?.close();
 }
 
 /** Compiles a configuration that is going to be served, and prepares it if it has no errors. As `compileRuntime` otherwise. */
@@ -311,9 +315,10 @@ function compileGateway(
   };
 }
 
-/** Process settings keep their values from startup, except the price catalogs. */
+/** Process settings keep their values from startup, except the price catalogs and the roles of the admin server. */
 function withProcessOf({ config }: Config, loaded: Config): Config {
-  return { ...loaded, config: { ...config, modelCatalog: loaded.config.modelCatalog } };
+  const { modelCatalog, adminRoles } = loaded.config;
+  return { ...loaded, config: { ...config, modelCatalog, adminRoles } };
 }
 
 function reloadedFilesOf(gateways: readonly GatewayRuntime[]): Map<string, (() => void)[]> {

@@ -3,17 +3,21 @@ import { z } from 'zod';
 import { isLoopbackHost } from '../../core/dns-rebinding.ts';
 import { AppError } from '../../core/errors.ts';
 import { isLoopback, parseListenAddress } from '../../core/listen.ts';
+import { compileCaller } from '../admin-access/gateway-caller.ts';
+import type { AdminRoles } from '../admin-access/settings.ts';
+import { CALLER_HEADER, signCaller } from '../admin-access/signed-caller.ts';
 import { defineBackend } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
+import { FORWARDING } from '../kernel/request/forwarding.ts';
 import { FieldNames, withoutFields } from '../kernel/request/header-list.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
-import { principal } from '../kernel/request/shared-slots.ts';
+import { principal, processSecret } from '../kernel/request/shared-slots.ts';
 import { createUpstream, type UpstreamAddress } from './upstream/upstream.ts';
 
 /** The admin pages, for the top-level section `ui`. Configurations cannot name this kind of backend. */
 export const ui = defineBackend({
   key: 'ui',
-  schema: z.strictObject({ adminAddr: z.string() }),
+  schema: z.strictObject({ adminAddr: z.string(), roles: z.custom<AdminRoles>().optional() }),
   api: 'http',
   countsTokens: false,
   connectsTo: () => ({ kind: 'admin' }),
@@ -21,10 +25,12 @@ export const ui = defineBackend({
   view: () => ({}),
   dump: () => [],
   probes: () => [],
-  open({ adminAddr }, context) {
+  open({ adminAddr, roles }, context) {
     const address = addressOf(context.env['ADMIN_ADDR'] || adminAddr, context);
     if (address === undefined)
       return { handle: () => Promise.reject(new AppError('no_backend')), close: () => Promise.resolve() };
+    const callerOf = compileCaller(roles);
+    const secret = processSecret.get(context.settings);
     const upstream = createUpstream(address, { meter: context.settings.callMeter('Primary', 'Http') });
     return {
       async handle(ctx) {
@@ -32,13 +38,19 @@ export const ui = defineBackend({
         ctx.endpoint = upstream.address;
         const headers = withoutFields(ctx.headers.raw, NOT_FORWARDED);
         headers.push('host', upstream.authority);
+        const target = ctx.path + ctx.query;
+        if (secret !== undefined)
+          headers.push(
+            CALLER_HEADER,
+            signCaller(secret.value(), { method: ctx.method, target }, callerOf(ctx), Date.now()),
+          );
         const {
           status,
           headers: received,
           body,
         } = await upstream.relay({
           method: ctx.method,
-          path: ctx.path + ctx.query,
+          path: target,
           headers,
           body: ctx.body.forUpstream(),
           client: ctx,
@@ -52,14 +64,12 @@ export const ui = defineBackend({
   },
 });
 
-/** The admin server has no users: it gets no credentials. It checks the origin of pages, which is done here for it. */
+/** The admin server gets no credentials, but who the caller is. It checks the origin of pages, which is done here for it. */
 const NOT_FORWARDED = new FieldNames([
   ...['host', 'expect', 'origin', 'referer', 'authorization', 'cookie'],
+  CALLER_HEADER,
   ...['sec-fetch-site', 'sec-fetch-mode', 'sec-fetch-dest', 'sec-fetch-user'],
 ]);
-
-/** Fields that proxies add: such a request does not come from this machine, even if its connection does. */
-const FORWARDING = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip'];
 
 /**
  * Throws an `AppError` (403). Clients that a policy has authenticated may do everything. Without a policy, the pages show

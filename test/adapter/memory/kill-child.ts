@@ -18,6 +18,7 @@ const SILENT: Log = {
   info: nothing,
   debug: nothing,
   trace: nothing,
+  always: nothing,
   internalError: nothing,
   internalErrors: 0,
   directives: new LogDirectives('error'),

@@ -44,14 +44,18 @@ const UI_FORM = {
 } as const;
 
 /** Adds the routes of the admin pages to the gateways that `ui` names. */
-function placeUi({ ui, config: { adminAddr } }: Config, plan: Plan): void {
+function placeUi({ ui, config: { adminAddr, adminRoles } }: Config, plan: Plan): void {
   if (ui === undefined) return;
   const matches = [
     ...UI_PREFIXES.map((pathPrefix) => ({ path: { pathPrefix } })),
     ...UI_PATHS.map((exact) => ({ path: { exact } })),
   ];
   const route = (prefix: string): RoutePlan =>
-    planSection(UI_FORM, { backend: { adminAddr }, policies: ui.policies, matches }, prefix);
+    planSection(
+      UI_FORM,
+      { backend: { adminAddr, roles: adminRoles }, policies: ui.policies, matches },
+      prefix,
+    );
   const owners = referenced(plan, ui.gateways, ['ui'], '`ui`');
   for (const listener of owners) listener.routes.push(route(listener.routePrefix));
   if (owners.length === 0) plan.detached.push(route('detached/'));

@@ -128,6 +128,11 @@ function httpFamilies({ counter, histogram }: Create, labels: readonly string[],
       'Total number of calls of the functions of policies in TypeScript: `pass`, `answer`, `deny` or `fail`',
       ['policy', 'function', 'outcome'],
     ),
+    auditFailures: counter(
+      'audit_failures',
+      'Total number of audited events that could not be written to the `file` or the `database`; the log has them',
+      ['sink'],
+    ),
     sharedStoreMisses: counter(
       'shared_store_misses',
       'Total number of operations on the shared store that were done without it, or rejected',

@@ -16,6 +16,7 @@ export function changesBetween(before: Runtime, after: Runtime): Record<string, 
     isDeepStrictEqual(config.modelCatalog, after.config.config.modelCatalog)
       ? []
       : ['config.modelCatalog']),
+    ...(isDeepStrictEqual(config.adminRoles, after.config.config.adminRoles) ? [] : ['config.adminRoles']),
   ];
   const all = {
     'routes.added': missing(newRoutes, oldRoutes),
@@ -38,8 +39,8 @@ export function changesBetween(before: Runtime, after: Runtime): Record<string, 
  * Paths of changed process settings, such as `config.logging.level`, which take effect only after a restart.
  */
 export function needRestart(active: Config, loaded: Config): string[] {
-  const { modelCatalog: _old, ...current } = active.config;
-  const { modelCatalog: _new, ...changed } = loaded.config;
+  const { modelCatalog: _old, adminRoles: _before, ...current } = active.config;
+  const { modelCatalog: _new, adminRoles: _after, ...changed } = loaded.config;
   return differences(current, changed, 'config');
 }
 

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Diagnostic } from '../../../core/diagnostic.ts';
@@ -7,6 +8,8 @@ import type { Log } from '../../../core/log.ts';
 import { renderConcise } from '../../../core/render/machine.ts';
 import type { Environment } from '../../../core/yaml/env.ts';
 import type { YamlSource } from '../../../core/yaml/source.ts';
+import { auditOf, type Change } from '../../audit/audit.ts';
+import type { Actor } from '../../audit/event.ts';
 import { loadConfigText } from '../../config/load.ts';
 import { redactorOf } from '../../config/redact.ts';
 import type { Config } from '../../config/schema.ts';
@@ -88,7 +91,9 @@ export class LiveConfig {
   #watch: FileWatch | undefined;
   /** Reloads run one after the other. */
   #last: Promise<unknown> = Promise.resolve();
-  #waiting: { isForced: boolean; done: Promise<boolean> } | undefined;
+  #waiting: { isForced: boolean; actor: Actor; done: Promise<boolean> } | undefined;
+  /** What the last attempt has come to, for the audit; undefined if there was nothing to load. */
+  #attempt: Pick<Change, 'outcome' | 'after' | 'detail'> | undefined;
   #isClosed = false;
 
   constructor(options: LiveConfigOptions) {
@@ -121,15 +126,15 @@ export class LiveConfig {
     this.#watch = new FileWatch(this.#options.log, (files) => this.#filesChanged(files));
     await this.#watchFiles();
     // The file may have changed since the start.
-    await this.#enqueue(false);
+    await this.#enqueue(false, WATCH);
   }
 
   /**
    * Reloads the file even if it has not changed, and all files that it names: they need not be watched. Resolves to whether it is
-   * now the active configuration.
+   * now the active configuration. `actor`: who asks for that, for the audit.
    */
-  async reload(): Promise<boolean> {
-    const done = await this.#enqueue(true);
+  async reload(actor: Actor = { kind: 'program' }): Promise<boolean> {
+    const done = await this.#enqueue(true, actor);
     this.#options.gateway.filesChanged([...this.#served.runtime.reloadedFiles.keys()]);
     return done;
   }
@@ -146,21 +151,23 @@ export class LiveConfig {
     log.debug(SCOPE, 'files have changed', { files: files.slice(0, LIMITS.reloadNames).join(', ') });
     this.#options.gateway.filesChanged(files);
     if (files.some((file) => file === variables?.path || this.#compiledFrom.includes(file)))
-      void this.#enqueue(true);
-    else if (path !== undefined && files.includes(path)) void this.#enqueue(false);
+      void this.#enqueue(true, WATCH);
+    else if (path !== undefined && files.includes(path)) void this.#enqueue(false, WATCH);
   }
 
   /** Requests while a reload is queued share that reload: many signals at once cause at most two reloads. */
-  #enqueue(isForced: boolean): Promise<boolean> {
+  #enqueue(isForced: boolean, actor: Actor): Promise<boolean> {
     if (this.#waiting !== undefined) {
+      // A signal or a program says more than that the file has changed.
+      if (isForced && !this.#waiting.isForced) this.#waiting.actor = actor;
       this.#waiting.isForced ||= isForced;
       return this.#waiting.done;
     }
-    const waiting = { isForced, done: Promise.resolve(false) };
+    const waiting = { isForced, actor, done: Promise.resolve(false) };
     waiting.done = this.#last
       .then(() => {
         this.#waiting = undefined;
-        return this.#load(waiting.isForced);
+        return this.#audited(waiting.actor, () => this.#load(waiting.isForced));
       })
       .catch((error: unknown) => {
         // A bug: the active configuration stays in effect.
@@ -171,6 +178,27 @@ export class LiveConfig {
     this.#waiting = waiting;
     this.#last = waiting.done;
     return waiting.done;
+  }
+
+  /** Says in the audit what has become of an attempt, if there was anything to load. */
+  async #audited(actor: Actor, load: () => Promise<boolean>): Promise<boolean> {
+    const { path, file } = this.#options;
+    const before = hashOf(this.#served.source.text);
+    this.#attempt = undefined;
+    const done = await load().catch((error: unknown) => {
+      this.#attempt = { outcome: 'failed', detail: messageOf(error) };
+      throw error;
+    });
+    const attempt = this.#lastAttempt();
+    if (attempt !== undefined)
+      await auditOf
+        .get(this.#served.runtime.settings)
+        ?.record({ ...attempt, action: 'configuration.reload', actor, target: path ?? file, before });
+    return done;
+  }
+
+  #lastAttempt() {
+    return this.#attempt;
   }
 
   async #read(): Promise<string> {
@@ -222,6 +250,7 @@ export class LiveConfig {
       const { reloads } = this.#state;
       this.#state = { servingSince: Date.now(), reloads: reloads + 1, failure: undefined };
       this.#options.gateway.metrics.isSynchronized = true;
+      this.#attempt = { outcome: 'done', after: hashOf(text) };
       await this.#watchFiles();
     }
     return done;
@@ -298,6 +327,7 @@ export class LiveConfig {
       }),
       ...Object.fromEntries(more.map((text, index) => [`problem.${index + 2}`, text])),
     });
+    this.#attempt = { outcome: 'failed', detail: first };
     // The redactor that is used when the state is shown knows only the secrets of the active configuration.
     const shown = errors.length > 0 ? redactor.value(diagnostics) : [this.#fileProblem(problem)];
     this.#state = { ...this.#state, failure: { at: Date.now(), diagnostics: shown } };
@@ -323,6 +353,11 @@ export class LiveConfig {
     await this.#watch?.set([...new Set([...own, ...this.#compiledFrom, ...reloadedFiles.keys()])]);
   }
 }
+
+const hashOf = (text: string): string => hash('sha256', text);
+
+/** Of what is reloaded because a file has changed. */
+const WATCH: Actor = { kind: 'watch' };
 
 /** Names of the variables whose values differ; undefined if there are none. */
 function changedNames(before: Environment, after: Environment): string | undefined {

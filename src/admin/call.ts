@@ -1,0 +1,94 @@
+import { type Caller, needsRole } from '../server/admin-access/caller.ts';
+import { includes, type Role } from '../server/admin-access/roles.ts';
+import { auditOf } from '../server/audit/audit.ts';
+import type { Actor, AuditEvent, Outcome } from '../server/audit/event.ts';
+import type { Access } from './endpoint.ts';
+import { localUser } from './local-user.ts';
+import type { Admin } from './sources.ts';
+
+/** What an endpoint knows of a change. */
+type Known = Pick<AuditEvent, 'target' | 'before' | 'after' | 'detail'>;
+
+/** One call of an endpoint: who calls, whether they may, and its event in the audit. */
+export class EndpointCall {
+  readonly caller: Caller;
+  readonly #what: string;
+  readonly #access: Access;
+  readonly #admin: Admin;
+  /** Looked up while the connection is open. */
+  readonly #actor: Promise<Actor> | undefined;
+  #known: Known = {};
+  #isRecorded: boolean;
+
+  /** `what` is called, for messages. */
+  constructor(
+    what: string,
+    caller: Caller,
+    access: Access,
+    admin: Admin,
+    socket: Parameters<typeof localUser>[0],
+  ) {
+    this.#what = what;
+    this.caller = caller;
+    this.#access = access;
+    this.#admin = admin;
+    this.#isRecorded = access.audit === false;
+    const isWritten = access.audit !== false && (this.refusal === undefined || this.#audit?.takesRefusals);
+    if (isWritten) this.#actor = this.#knownActor(socket);
+  }
+
+  /** Why the caller may not call the endpoint; undefined if it may. */
+  get refusal(): string | undefined {
+    const { role } = this.#access;
+    return role === 'anyone' || this.may(role) ? undefined : needsRole(this.#what, role, this.caller);
+  }
+
+  /** Whether the caller has a role. */
+  may(role: Role): boolean {
+    return includes(this.caller.role, role);
+  }
+
+  /** Tells the audit what was changed. Later calls add to it. */
+  changed(known: Known): void {
+    this.#known = { ...this.#known, ...known };
+  }
+
+  /** The call has changed nothing, because it did not ask for it. */
+  changesNothing(): void {
+    this.#isRecorded = true;
+  }
+
+  /**
+   * Writes the event. Called before the answer is sent; endpoints call it themselves if nothing may be written afterwards. Resolves to
+   * where it could not be written.
+   */
+  async record(outcome: Outcome, detail?: string): Promise<readonly string[]> {
+    const { audit: action } = this.#access;
+    if (this.#isRecorded || action === false) return [];
+    this.#isRecorded = true;
+    const redactor = this.#admin.redactor();
+    const clean = (text: string | undefined): string | undefined => text && redactor.text(text);
+    const known = { ...this.#known, target: clean(this.#known.target) };
+    const actor = (await this.#actor) ?? this.caller.actor;
+    const written = this.#audit?.record({
+      ...known,
+      action,
+      outcome,
+      actor,
+      from: this.caller.from,
+      detail: clean(known.detail ?? detail),
+    });
+    return (await written) ?? [];
+  }
+
+  get #audit() {
+    return auditOf.get(this.#admin.served().runtime.settings);
+  }
+
+  async #knownActor(socket: Parameters<typeof localUser>[0]): Promise<Actor> {
+    const { actor, role } = this.caller;
+    const isConfigured = this.#admin.served().config.config.adminRoles !== undefined;
+    const name = actor.kind === 'local' && actor.name === undefined ? await localUser(socket) : actor.name;
+    return { ...actor, name, ...(isConfigured && { role: role ?? 'none' }) };
+  }
+}

@@ -1,0 +1,87 @@
+import type { IncomingMessage } from 'node:http';
+import { isIP } from 'node:net';
+import { isLoopback } from '../core/listen.ts';
+import { type Caller, roleOf } from '../server/admin-access/caller.ts';
+import { LOCAL, shown } from '../server/admin-access/gateway-caller.ts';
+import type { AdminRoles } from '../server/admin-access/settings.ts';
+import { CALLER_HEADER, readCaller } from '../server/admin-access/signed-caller.ts';
+import { canonicalAddress } from '../server/kernel/request/client-connection.ts';
+import { FORWARDING } from '../server/kernel/request/forwarding.ts';
+import { Networks } from '../server/kernel/request/networks.ts';
+import { processSecret } from '../server/kernel/request/shared-slots.ts';
+import type { Admin } from './sources.ts';
+
+/**
+ * Who sends a request to the admin server. Undefined for a request that pretends to come from the pages on a gateway, or comes from
+ * those of another one.
+ */
+export function callerOf(request: IncomingMessage, admin: Admin): Caller | undefined {
+  const { runtime, config } = admin.served();
+  const header = request.headers[CALLER_HEADER];
+  if (header !== undefined) {
+    const secret = processSecret.get(runtime.settings);
+    const target = { method: request.method ?? '', target: request.url ?? '' };
+    return secret && readCaller(secret.value(), target, String(header), Date.now());
+  }
+  return directCaller(request, config.config.adminRoles);
+}
+
+function directCaller(request: IncomingMessage, roles: AdminRoles | undefined): Caller {
+  const { remoteAddress } = request.socket;
+  // A unix socket, which only the user of this process can open.
+  if (remoteAddress === undefined)
+    return { actor: { kind: 'local' }, from: { address: 'unix' }, role: 'editor' };
+  const address = canonicalAddress(remoteAddress);
+  const behind = roles?.proxy && proxyCaller(request, address, roles, roles.proxy);
+  if (behind !== undefined) return behind;
+  const isForwarded = FORWARDING.some((name) => request.headers[name] !== undefined);
+  const isLocal = isLoopback(address) && !isForwarded;
+  const actor = { kind: isLocal ? 'local' : 'remote' } as const;
+  const from = { address };
+  if (roles === undefined) return { actor, from, role: 'editor' };
+  if (isLocal) return { actor, from, role: roles.local === 'none' ? undefined : roles.local, reason: LOCAL };
+  return {
+    actor,
+    from,
+    role: undefined,
+    reason: `${address} is not an address of \`config.adminRoles.proxy\`, and the request is not one of this machine`,
+  };
+}
+
+/**
+ * The caller that a proxy names. Undefined if the connection comes from elsewhere, or from this machine and without any header of a proxy: it
+ * is then a program beside the proxy.
+ */
+function proxyCaller(
+  { headers, headersDistinct }: IncomingMessage,
+  address: string,
+  roles: AdminRoles,
+  { addresses, user, groups }: NonNullable<AdminRoles['proxy']>,
+): Caller | undefined {
+  if (!new Networks(addresses).includes(address)) return undefined;
+  const isProxied = [user, groups, ...FORWARDING].some((name) => headers[name] !== undefined);
+  if (isLoopback(address) && !isProxied) return undefined;
+  const refused = (reason: string): Caller => ({
+    actor: { kind: 'proxy' },
+    from: { address, proxy: address },
+    role: undefined,
+    reason,
+  });
+  for (const name of [user, groups])
+    if ((headersDistinct[name]?.length ?? 0) > 1)
+      return refused(`the proxy has sent \`${name}\` twice: it must replace the header of the client`);
+  const name = headersDistinct[user]?.[0]?.trim() ?? '';
+  if (name === '') return refused(`the proxy has sent no \`${user}\``);
+  const names = (headersDistinct[groups]?.[0] ?? '')
+    .split(',')
+    .map((each) => each.trim())
+    .filter((each) => each !== '');
+  // Each proxy appends who it got the request from.
+  const client = headersDistinct['x-forwarded-for']?.at(-1)?.split(',').at(-1)?.trim() ?? '';
+  return {
+    actor: { kind: 'proxy', name },
+    from: { address: isIP(client) === 0 ? address : client, proxy: address },
+    role: roleOf(names, roles),
+    reason: `\`${groups}\` is ${shown(names)}`,
+  };
+}

@@ -1,0 +1,13 @@
+import { defineEndpoint, sendJson, shows } from '../endpoint.ts';
+
+/** Who calls, and what they may do, for the pages: `{actor, role, reason}`. */
+export const me = defineEndpoint({
+  path: '/api/me',
+  methods: { GET: shows('anyone') },
+  handle: (_request, reply, _admin, { caller: { actor, role, reason } }) =>
+    sendJson(reply, {
+      actor: { kind: actor.kind, ...(actor.name !== undefined && { name: actor.name }) },
+      role: role ?? null,
+      ...(reason !== undefined && { reason }),
+    }),
+});

@@ -1,0 +1,211 @@
+import { appendFile } from 'node:fs/promises';
+import { AppError, messageOf } from '../../core/errors.ts';
+import type { Limits } from '../../core/limits.ts';
+import { escapeInJson, type Log } from '../../core/log.ts';
+import type { Database } from '../kernel/database.ts';
+import { Slot } from '../kernel/slot.ts';
+import { cleanEvent } from './clean-event.ts';
+import { type AuditEvent, shownEvent } from './event.ts';
+import { Expiry } from './expiry.ts';
+import { type AuditPage, type AuditQuery, insertOf, listEvents } from './table.ts';
+
+const SCOPE = 'audit';
+
+export interface AuditOptions {
+  readonly log: Log;
+  /** Absolute path; undefined without a file. */
+  readonly file: string | undefined;
+  readonly database: Database | undefined;
+  /** Age at which events are deleted from the database, in ms; undefined where another process does that. */
+  readonly retention: number | undefined;
+  readonly limits: Limits;
+  /** Called when an event could not be written to the file or the database. */
+  failed(sink: 'file' | 'database'): void;
+}
+
+/** Something to write: the time is that of the call. */
+export type Change = Omit<AuditEvent, 'time'>;
+
+/**
+ * Says who has changed what: one event each, in the log (whatever its levels), in the database and in a file. The log has
+ * every event. What the others cannot take is logged and counted, and the change stands.
+ */
+export class Audit {
+  readonly #options: AuditOptions;
+  readonly #expiry: Expiry | undefined;
+  /** The last events, for gateways without a database; oldest first. */
+  readonly #recent: AuditEvent[] = [];
+  /** How many earlier ones are not kept any more. */
+  #dropped = 0;
+  readonly #open = new Set<Promise<unknown>>();
+  /** Refusals of the minute that began at `since` of a clock that only grows, and those of it that were not written. */
+  #refusals = { since: Number.NEGATIVE_INFINITY, count: 0, skipped: 0 };
+  /** The last line may be incomplete. */
+  #isFileBroken = false;
+  /** Lines are appended one after the other. */
+  #lastLine: Promise<unknown> = Promise.resolve();
+
+  constructor(options: AuditOptions) {
+    this.#options = options;
+    const { database, retention, log, limits } = options;
+    if (database !== undefined && retention !== undefined)
+      this.#expiry = new Expiry({ database, retention, log, limits });
+  }
+
+  /** Whether a refusal would be written now: whoever may do nothing must not fill the disk. */
+  get takesRefusals(): boolean {
+    this.#newMinute();
+    return this.#refusals.count < this.#options.limits.auditRefusals;
+  }
+
+  /**
+   * Writes an event. Resolves when it is written everywhere, or cannot be, after `LIMITS.auditWait` at the latest: to where it
+   * could not be written. Never rejects.
+   */
+  async record(change: Change): Promise<readonly ('file' | 'database')[]> {
+    const skipped = this.#admit(change);
+    if (skipped === undefined) return [];
+    const { log, file, database, limits } = this.#options;
+    const event = cleanEvent({ ...change, time: Date.now() });
+    log.always(SCOPE, event.action, { ...logFields(event), ...(skipped > 0 && { not_logged: skipped }) });
+    this.#recent.push(event);
+    if (this.#recent.length > limits.auditRecent) {
+      this.#recent.shift();
+      this.#dropped += 1;
+    }
+    const writes = [
+      ...(file === undefined ? [] : [this.#settled('file', this.#append(file, event))]),
+      ...(database === undefined ? [] : [this.#settled('database', database.transaction([insertOf(event)]))]),
+    ];
+    const all = Promise.all(writes).then((failed) => failed.flatMap((sink) => sink ?? []));
+    this.#open.add(all);
+    void all.finally(() => this.#open.delete(all));
+    const { promise: late, resolve } = Promise.withResolvers<readonly []>();
+    const timer = setTimeout(() => resolve([]), limits.auditWait);
+    return Promise.race([all, late]).finally(() => clearTimeout(timer));
+  }
+
+  /** A page of events: of the database, or else of those of this process. Rejects as `Database.query`. */
+  list(query: AuditQuery): Promise<AuditPage> {
+    const { database } = this.#options;
+    return database === undefined ? Promise.resolve(this.#listRecent(query)) : listEvents(database, query);
+  }
+
+  /** Whether events are kept when the process ends. */
+  get isKept(): boolean {
+    return this.#options.database !== undefined;
+  }
+
+  /** Resolves when everything is written. The database is closed later. */
+  async close(): Promise<void> {
+    this.#expiry?.close();
+    await Promise.all(this.#open);
+  }
+
+  /** The number of refusals before that were not written; undefined if this one is not written either. */
+  #admit({ outcome }: Change): number | undefined {
+    if (outcome === 'refused') {
+      if (!this.takesRefusals) {
+        this.#refusals.skipped += 1;
+        return undefined;
+      }
+      this.#refusals.count += 1;
+    }
+    const { skipped } = this.#refusals;
+    this.#refusals.skipped = 0;
+    return skipped;
+  }
+
+  #newMinute(): void {
+    const now = performance.now();
+    if (now - this.#refusals.since < MINUTE) return;
+    this.#refusals = { ...this.#refusals, since: now, count: 0 };
+  }
+
+  #append(file: string, event: AuditEvent): Promise<void> {
+    const written = this.#lastLine.then(async () => {
+      const line = `${this.#isFileBroken ? '\n' : ''}${escapeInJson(JSON.stringify(shownEvent(event)))}\n`;
+      this.#isFileBroken = true;
+      // By its name for each line: it may have been rotated.
+      await appendFile(file, line, { mode: 0o600 });
+      this.#isFileBroken = false;
+    });
+    this.#lastLine = written.catch(() => undefined);
+    return written;
+  }
+
+  async #settled<Sink extends 'file' | 'database'>(
+    sink: Sink,
+    write: Promise<unknown>,
+  ): Promise<Sink | undefined> {
+    try {
+      await write;
+      return undefined;
+    } catch (error) {
+      const { log, file, failed } = this.#options;
+      failed(sink);
+      log.warn(SCOPE, `an event could not be written to the ${sink}; the log has it`, {
+        problem: (error instanceof AppError ? error.detail : undefined) ?? messageOf(error),
+        ...(sink === 'file' && { file }),
+      });
+      return sink;
+    }
+  }
+
+  #listRecent({
+    from,
+    to,
+    action,
+    actor,
+    outcome,
+    limit,
+    after = Number.MAX_SAFE_INTEGER,
+  }: AuditQuery): AuditPage {
+    const found = this.#recent.flatMap((event, index) => {
+      const isListed =
+        event.time >= from &&
+        event.time < to &&
+        (action === undefined || event.action === action) &&
+        (actor === undefined || event.actor.name === actor) &&
+        (outcome === undefined || event.outcome === outcome);
+      const id = this.#dropped + index;
+      return isListed && id < after ? [{ event, id }] : [];
+    });
+    const shown = found.reverse().slice(0, limit);
+    return {
+      events: shown.map(({ event }) => event),
+      next: found.length > limit ? shown.at(-1)?.id : undefined,
+    };
+  }
+}
+
+const MINUTE = 60_000;
+
+/** An event as the fields of a log line, whose message is its action. */
+function logFields({
+  actor,
+  from,
+  outcome,
+  target,
+  before,
+  after,
+  detail,
+}: AuditEvent): Readonly<Record<string, unknown>> {
+  const { kind, name, issuer, role } = actor;
+  return {
+    outcome,
+    actor: name,
+    'actor.kind': kind,
+    'actor.issuer': issuer,
+    role,
+    from: from?.address,
+    proxy: from?.proxy,
+    target,
+    before,
+    after,
+    detail,
+  };
+}
+
+/** That of a process. Set on the settings before policies are compiled. */
+export const auditOf = new Slot<Audit>();

@@ -1,0 +1,54 @@
+import type { AuditEventView } from '../../core/audit-view.ts';
+
+/** Who has done something. */
+export interface Actor {
+  /**
+   * `subject`: of a token; `user`: of `basicAuth`; `key`: of `apiKey`; `proxy`: a user that a trusted proxy has named; `local`: of this
+   * machine; `remote`: anyone who can reach the admin server; `signal`; `watch`: a file has changed; `program`: the one that the
+   * gateway runs in.
+   */
+  readonly kind: 'subject' | 'user' | 'key' | 'proxy' | 'local' | 'remote' | 'signal' | 'watch' | 'program';
+  /** Absent if it is not known. */
+  readonly name?: string | undefined;
+  /** Of a subject. */
+  readonly issuer?: string | undefined;
+  /** Of requests, if `config.adminRoles` gives roles; `none` for callers without one. */
+  readonly role?: string | undefined;
+}
+
+/** Where a request came from. */
+export interface Origin {
+  /** IP address of the client, or `unix`. */
+  readonly address: string;
+  /** IP address of the proxy that has named the client, if one has. */
+  readonly proxy?: string | undefined;
+}
+
+/** A change of the gateway, or an attempt that was refused or has failed. */
+export interface AuditEvent {
+  /** Unix time in ms. */
+  readonly time: number;
+  /** Such as `key.create`. */
+  readonly action: string;
+  readonly outcome: Outcome;
+  readonly actor: Actor;
+  /** Absent for what was no request. */
+  readonly from?: Origin | undefined;
+  /** What was changed, such as the id of a key or the path of a file. */
+  readonly target?: string | undefined;
+  /** SHA-256 of what it was before, and is now, in hexadecimal digits. Never of a secret. */
+  readonly before?: string | undefined;
+  readonly after?: string | undefined;
+  /** What else is known, in words. */
+  readonly detail?: string | undefined;
+}
+
+/** `refused`: the caller may not do that. `failed`: nothing was changed for another reason. */
+export const OUTCOMES = ['done', 'refused', 'failed'] as const;
+export type Outcome = (typeof OUTCOMES)[number];
+
+/** An event as JSON: in the file, in `/api/audit`, and of `agctl audit -o json`. */
+export const shownEvent = ({ time, ...event }: AuditEvent): AuditEventView => ({
+  time: new Date(time).toISOString(),
+  ...event,
+});

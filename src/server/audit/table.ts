@@ -1,0 +1,89 @@
+import { number, optionalText, RowError, text } from '../../core/sql-row.ts';
+import type { Database, SqlRow, SqlValue, Statement } from '../kernel/database.ts';
+import { type Actor, type AuditEvent, OUTCOMES } from './event.ts';
+
+const COLUMNS = [
+  ...['time', 'action', 'outcome', 'actor_kind', 'actor', 'issuer', 'role', 'address', 'proxy', 'target'],
+  ...['before_hash', 'after_hash', 'detail'],
+] as const;
+
+const INSERT = `INSERT INTO agctl_audit (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map(() => '?').join(', ')})`;
+
+export function insertOf({ actor, from, ...event }: AuditEvent): Statement {
+  const { time, action, outcome, target, before, after, detail } = event;
+  const values = [time, action, outcome, actor.kind, actor.name, actor.issuer, actor.role];
+  return {
+    sql: INSERT,
+    values: [...values, from?.address, from?.proxy, target, before, after, detail].map(
+      (value) => value ?? null,
+    ),
+  };
+}
+
+/** What a list contains: events from `from` on and before `to` (Unix times in ms), newest first. */
+export interface AuditQuery {
+  readonly from: number;
+  readonly to: number;
+  readonly action?: string | undefined;
+  /** Name of the actor. */
+  readonly actor?: string | undefined;
+  readonly outcome?: string | undefined;
+  readonly limit: number;
+  /** `next` of the page before. */
+  readonly after?: number | undefined;
+}
+
+export interface AuditPage {
+  readonly events: readonly AuditEvent[];
+  /** For `after` of the next page; undefined at the end. */
+  readonly next: number | undefined;
+}
+
+/** Reads a page of events. Rejects as `Database.query`. */
+export async function listEvents(database: Pick<Database, 'query'>, query: AuditQuery): Promise<AuditPage> {
+  const { from, to, action, actor, outcome, limit, after } = query;
+  const conditions: (readonly [string, SqlValue | undefined])[] = [
+    ['time >= ?', from],
+    ['time < ?', to],
+    ['action = ?', action],
+    ['actor = ?', actor],
+    ['outcome = ?', outcome],
+    ['id < ?', after],
+  ];
+  const given = conditions.filter((each): each is readonly [string, SqlValue] => each[1] !== undefined);
+  const rows = await database.query(
+    `SELECT id, ${COLUMNS.join(', ')} FROM agctl_audit WHERE ${given.map(([sql]) => sql).join(' AND ')} ORDER BY id DESC LIMIT ?`,
+    [...given.map(([, value]) => value), limit + 1],
+  );
+  const shown = rows.slice(0, limit);
+  const last = shown.at(-1);
+  return {
+    events: shown.map(eventOf),
+    next: rows.length > limit && last !== undefined ? number(last, 'id') : undefined,
+  };
+}
+
+/** @throws RowError for a row that something else has written */
+function eventOf(row: SqlRow): AuditEvent {
+  const outcome = OUTCOMES.find((each) => each === row['outcome']);
+  if (outcome === undefined) throw new RowError('column outcome of the database contains no outcome');
+  const optional = (column: string): string | undefined => optionalText(row, column) ?? undefined;
+  const address = optional('address');
+  return {
+    time: number(row, 'time'),
+    action: text(row, 'action'),
+    outcome,
+    actor: {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a later version may know more kinds, which are only shown
+      kind: text(row, 'actor_kind') as Actor['kind'],
+      name: optional('actor'),
+      issuer: optional('issuer'),
+      role: optional('role'),
+    },
+    ...(address !== undefined && { from: { address, proxy: optional('proxy') } }),
+    target: optional('target'),
+    before: optional('before_hash'),
+    after: optional('after_hash'),
+    detail: optional('detail'),
+  };
+}

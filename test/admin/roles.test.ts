@@ -1,0 +1,299 @@
+import { writeFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import type { Method } from '../../src/admin/endpoint.ts';
+import { methodsOf } from '../../src/admin/endpoint.ts';
+import { endpoints } from '../../src/admin/endpoints/index.ts';
+import { ROLES } from '../../src/server/admin-access/roles.ts';
+import { temporaryFolder } from '../kit/folder.ts';
+import { gateway, type TestGateway } from '../kit/gateway.ts';
+import { freePort } from '../kit/ports.ts';
+import { type HttpReply, send } from '../kit/send.ts';
+import { httpUpstream } from '../kit/upstream.ts';
+
+/** Every method of every endpoint, with the access that it declares beside itself. */
+const CALLS = endpoints.flatMap((endpoint) =>
+  methodsOf(endpoint).map((method) => ({
+    method,
+    path: endpoint.path.replace(':id', '1'),
+    access: endpoint.methods[method],
+  })),
+);
+
+/** A proxy on this machine, whose headers name a user with a role of the same name. */
+const PROXY = {
+  viewer: ['viewers'],
+  operator: ['operators'],
+  editor: ['editors'],
+  proxy: { addresses: ['127.0.0.1'] },
+};
+
+const asRole = (role: string): Record<string, string> => ({
+  'x-forwarded-user': 'ann',
+  'x-forwarded-groups': `staff,${role}s`,
+});
+
+async function withRoles(adminRoles: object = PROXY, more: object = {}): Promise<TestGateway> {
+  const config = {
+    config: { adminAddr: 'off', adminRoles },
+    frontendPolicies: { accessLog: { add: { body: 'string(request.body)', error: 'string(request.body)' } } },
+    gateways: { default: { port: 0, routes: [{ policies: { directResponse: { body: 'ok' } } }] } },
+    ...more,
+  };
+  return gateway(JSON.stringify(config), { admin: true });
+}
+
+const call = (
+  gate: TestGateway,
+  method: Method,
+  path: string,
+  headers: Record<string, string>,
+): Promise<HttpReply> =>
+  send(`${gate.admin}${path}`, { method, headers, ...(method === 'POST' && { body: '' }) });
+
+describe('every endpoint of the admin server', () => {
+  test.each(CALLS)(
+    '$method $path declares the role that it needs, and what the audit calls it',
+    ({ access, path }) => {
+      expect(['anyone', ...ROLES]).toContain(access?.role);
+      expect(access?.audit === false || /^[a-z]+\.?[a-z]+$/.test(access?.audit ?? '')).toBe(true);
+      // Whatever changes something is not for viewers.
+      if (access?.audit !== false) expect(['operator', 'editor']).toContain(access?.role);
+      // Pages and their style, and who one is: nothing of the gateway.
+      if (access?.role === 'anyone') expect(['/', '/ui/status.css', '/api/me']).toContain(path);
+    },
+  );
+
+  const refused = CALLS.flatMap(({ access, ...each }) => {
+    const needed = access?.role ?? 'editor';
+    if (needed === 'anyone') return [];
+    const lower = ROLES.slice(0, ROLES.indexOf(needed));
+    return ['none', ...lower].map((role) => ({ ...each, role, needed }));
+  });
+
+  test('each is refused to each lower role, and to callers without a role', async () => {
+    await using gate = await withRoles();
+    for (const { method, path, role, needed } of refused) {
+      const reply = await call(
+        gate,
+        method,
+        path,
+        role === 'none' ? { 'x-forwarded-user': 'ann' } : asRole(role),
+      );
+      expect([method, path, role, reply.status]).toEqual([method, path, role, 403]);
+      const has = role === 'none' ? 'no role' : `the role \`${role}\``;
+      expect(reply.text).toContain(`needs the role \`${needed}\`, and "ann" has ${has}`);
+    }
+    expect(refused.length).toBeGreaterThan(50);
+  });
+
+  test('each is refused to a program of this machine, to a proxy without a user, and to a group sent twice', async () => {
+    await using gate = await withRoles();
+    const wrong: Record<string, string>[] = [
+      {},
+      { 'x-forwarded-groups': 'editors' },
+      { 'x-forwarded-user': ' ', 'x-forwarded-groups': 'editors' },
+      { 'x-forwarded-for': '203.0.113.7' },
+      { 'x-forwarded-user': 'ann', 'x-forwarded-groups': 'EDITORS' },
+      { 'x-forwarded-user': 'ann', 'x-forwarded-groups': 'editors;operators' },
+    ];
+    for (const { method, path, access } of CALLS) {
+      if (access?.role === 'anyone') continue;
+      for (const headers of wrong)
+        expect([method, path, headers, (await call(gate, method, path, headers)).status]).toEqual([
+          method,
+          path,
+          headers,
+          403,
+        ]);
+    }
+    const headers = { 'x-forwarded-user': 'ann', 'x-forwarded-groups': ['viewers', 'editors'] };
+    expect((await send(`${gate.admin}/api/overview`, { headers })).text).toContain(
+      'the proxy has sent `x-forwarded-groups` twice',
+    );
+  });
+
+  test('what a viewer may see is shown to viewers, operators and editors', async () => {
+    await using gate = await withRoles();
+    for (const { method, path, access } of CALLS) {
+      if (access?.role !== 'viewer') continue;
+      for (const role of ROLES) {
+        const { status } = await call(gate, method, path, asRole(role));
+        expect([method, path, role, status === 403]).toEqual([method, path, role, false]);
+      }
+    }
+  });
+});
+
+describe('who has which role', () => {
+  test('the highest role of the names counts, whatever their order and spaces', async () => {
+    await using gate = await withRoles();
+    for (const [groups, role] of [
+      ['viewers, editors', 'editor'],
+      ['editors,viewers', 'editor'],
+      [' operators ,x', 'operator'],
+      ['x', null],
+      ['', null],
+    ] as const) {
+      const { text } = await call(gate, 'GET', '/api/me', {
+        'x-forwarded-user': 'ann',
+        'x-forwarded-groups': groups,
+      });
+      expect([groups, JSON.parse(text)]).toMatchObject([
+        groups,
+        { actor: { kind: 'proxy', name: 'ann' }, role },
+      ]);
+    }
+  });
+
+  // grafana/grafana#18109: a list of proxies that was compared with the address that a header names.
+  test('headers of connections from elsewhere than the proxy count for nothing, whatever address they name', async () => {
+    await using gate = await withRoles({ ...PROXY, proxy: { addresses: ['10.0.0.5'] } });
+    const forged: Record<string, string>[] = [
+      {},
+      { 'x-forwarded-for': '10.0.0.5' },
+      { 'x-real-ip': '10.0.0.5' },
+    ];
+    for (const more of forged) {
+      const { text } = await call(gate, 'GET', '/api/me', { ...asRole('editor'), ...more });
+      expect(JSON.parse(text)).toMatchObject({ role: null });
+    }
+  });
+
+  test('without `adminRoles`, programs of this machine may do everything', async () => {
+    await using gate = await gateway(
+      JSON.stringify({ config: { adminAddr: 'off' }, gateways: { default: { port: 0 } } }),
+      { admin: true },
+    );
+    const { text } = await call(gate, 'GET', '/api/me', {});
+    expect(JSON.parse(text)).toMatchObject({ actor: { kind: 'local' }, role: 'editor' });
+  });
+
+  test('`local` gives programs of this machine a role, but not what comes through a proxy', async () => {
+    await using gate = await withRoles({ ...PROXY, local: 'operator' });
+    const role = async (headers: Record<string, string>): Promise<unknown> =>
+      (JSON.parse((await call(gate, 'GET', '/api/me', headers)).text) as { role: unknown }).role;
+    expect(await role({})).toBe('operator');
+    expect(await role({ 'x-forwarded-for': '203.0.113.7' })).toBe(null);
+    expect(await role({ 'x-forwarded-user': 'ann' })).toBe(null);
+    expect(await role({ 'x-forwarded-groups': 'editors' })).toBe(null);
+  });
+
+  test('a header of the pages on a gateway that this gateway has not signed is refused', async () => {
+    await using gate = await withRoles({ ...PROXY, local: 'editor' });
+    for (const header of ['', '.', 'e30.e30', Buffer.from('{"role":"editor"}').toString('base64url')]) {
+      const reply = await call(gate, 'GET', '/api/overview', { 'x-agctl-caller': header });
+      expect([header, reply.status]).toEqual([header, 403]);
+    }
+  });
+});
+
+/** The pages on a gateway, with keys whose metadata have names. */
+async function onGateway(claim: string, keys: object[], more: object = {}): Promise<TestGateway> {
+  const adminPort = await freePort();
+  const { proxy: _proxy, ...roles } = PROXY;
+  return gateway(
+    JSON.stringify({
+      config: { adminAddr: `127.0.0.1:${adminPort}`, adminRoles: { ...roles, claim, ...more } },
+      gateways: { default: { port: 0 } },
+      ui: { policies: { apiKey: { keys } } },
+    }),
+    { admin: true, adminPort },
+  );
+}
+
+describe('roles of the pages on a gateway', () => {
+  const asked = async (gate: TestGateway, key: string, path = '/api/me', method: Method = 'GET') =>
+    send(`${gate.url}${path}`, { method, headers: { authorization: `Bearer ${key}` } });
+
+  // goharbor/harbor#15416, nxzai/NextExplorer#279: a claim with one group is a string, and nobody had a role.
+  test.each([
+    ['a list', ['x', 'operators'], 'operator', undefined],
+    ['a string', 'editors', 'editor', undefined],
+    ['an empty list', [], null, 'is an empty list'],
+    ['a list of names that give no role', ['x', 'y'], null, 'is "x", "y"'],
+    ['a number', 7, null, 'expected a string or a list of strings, but it is a number'],
+    ['a map', { editors: true }, null, 'it is a map'],
+    ['a list with another value', ['editors', 1], null, 'it is a list with other values'],
+    ['null', null, null, 'it is absent'],
+  ])('a claim that is %s', async (_, groups, role, reason) => {
+    await using gate = await onGateway('apiKey.groups', [{ key: 'k', metadata: { name: 'ci', groups } }]);
+    const seen = JSON.parse((await asked(gate, 'k')).text) as Record<string, unknown>;
+    expect(seen).toMatchObject({ actor: { kind: 'key', name: 'ci' }, role });
+    if (reason !== undefined) expect(seen['reason']).toContain(reason);
+    const overview = await asked(gate, 'k', '/api/overview');
+    expect(overview.status).toBe(role === null ? 403 : 200);
+    if (reason !== undefined) expect(overview.text).toContain(reason);
+  });
+
+  test('a claim that is missing gives no role, and the refusal names what was expected', async () => {
+    await using gate = await onGateway('apiKey.groups', [{ key: 'k', metadata: { name: 'ci' } }]);
+    const { status, text } = await asked(gate, 'k', '/api/overview');
+    expect(status).toBe(403);
+    expect(text).toMatch(
+      /^GET \/api\/overview needs the role `viewer`, and "ci" has no role: `apiKey\.groups`/,
+    );
+    expect(text).toContain('groups');
+  });
+
+  test('a caller with thousands of names has the role of one of them', async () => {
+    const groups = [...Array.from({ length: 5_000 }, (_, index) => `group-${index}`), 'viewers'];
+    await using gate = await onGateway('apiKey.groups', [{ key: 'k', metadata: { groups } }]);
+    expect(JSON.parse((await asked(gate, 'k')).text)).toMatchObject({ role: 'viewer' });
+  });
+
+  test('callers without a key have no role, also from this machine, and cannot bring the header of the gateway', async () => {
+    await using gate = await onGateway('apiKey.groups', [{ key: 'k', metadata: { groups: 'editors' } }]);
+    expect((await send(`${gate.url}/api/overview`)).status).toBe(403);
+    expect((await send(`${gate.admin}/api/overview`)).status).toBe(403);
+    const received = await capturedHeader();
+    for (const origin of [gate.url, gate.admin])
+      expect((await send(`${origin}/api/overview`, { headers: { 'x-agctl-caller': received } })).status).toBe(
+        403,
+      );
+  });
+
+  test('the configuration of roles is read again by a reload', async () => {
+    const yaml = (editor: string): string =>
+      JSON.stringify({
+        config: { adminAddr: 'off', adminRoles: { ...PROXY, editor: [editor] } },
+        gateways: { default: { port: 0 } },
+      });
+    await using folder = await temporaryFolder();
+    await using gate = await gateway(yaml('editors'), { admin: true, live: 'asked', folder: folder.path });
+    const me = async (): Promise<unknown> =>
+      JSON.parse((await call(gate, 'GET', '/api/me', asRole('editor'))).text);
+    expect(await me()).toMatchObject({ role: 'editor' });
+    writeFileSync(`${folder.path}/test.yaml`, yaml('nobody'));
+    expect(await gate.live.reload()).toBe(true);
+    expect(await me()).toMatchObject({ role: null });
+  });
+
+  /** The header that another gateway has signed for an editor. */
+  async function capturedHeader(): Promise<string> {
+    await using admin = await httpUpstream();
+    const config = {
+      config: { adminAddr: admin.address },
+      gateways: { default: { port: 0 } },
+      ui: { policies: { apiKey: { keys: [{ key: 'k' }] } } },
+    };
+    await using gate = await gateway(JSON.stringify(config));
+    await asked(gate, 'k', '/api/overview');
+    const headers = admin.received[0]?.headers ?? {};
+    return String((headers as Record<string, unknown>)['x-agctl-caller']);
+  }
+});
+
+test('a viewer sees neither bodies of requests in fields that were added, nor what the configuration quotes', async () => {
+  await using gate = await withRoles();
+  await send(gate.url, { method: 'POST', body: 'SECRET-BODY' });
+  await gate.accessLine(1);
+  for (const path of ['/api/requests', '/ui/status', '/api/overview', '/api/requests/open', '/debug/tasks']) {
+    const seen = await call(gate, 'GET', path, asRole('viewer'));
+    expect([path, seen.status, seen.text.includes('SECRET-BODY')]).toEqual([path, 200, false]);
+  }
+  const seen = await call(gate, 'GET', '/api/requests', asRole('operator'));
+  expect(seen.text).toContain('SECRET-BODY');
+  expect((await call(gate, 'GET', '/api/requests', asRole('viewer'))).text).toContain(
+    '"http.method": "POST"',
+  );
+});
