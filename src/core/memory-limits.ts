@@ -104,6 +104,14 @@ export const MEMORY_STORE_LIMITS = {
   dimensions: 16_000,
   /** A JSON file beside an ONNX model; `tokenizer.json` of multilingual models has up to 33 MiB. */
   modelFileBytes: 128 * MIB,
+  /**
+   * What `memory model add` reads: all files of a source, unpacked, and how many
+   * files are looked through. The largest models in one ONNX file have 2 GiB.
+   */
+  modelBytes: 4096 * MIB,
+  modelSourceFiles: 20_000,
+  /** The list of its files. */
+  manifestBytes: MIB,
   /** Rows of one page or list that is requested from the memory store. */
   page: 5_000,
   /**
@@ -203,6 +211,8 @@ export const MEMORY_STORE_LIMITS = {
   embeddingQueryTimeout: 3 * SECOND,
   /** Stored texts that are embedded together; a kill loses at most the work on these. */
   embeddingPage: 64,
+  /** Interval of progress lines while many texts are embedded. */
+  embeddingReport: 5 * SECOND,
   /** Batches that wait for a model on this machine; a further one is answered with status 503. */
   embeddingQueue: 512,
   /**

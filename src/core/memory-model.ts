@@ -103,6 +103,8 @@ export interface EmbeddingStatus {
   readonly state: 'idle' | 'running' | 'waiting';
   /** Stored texts without a vector of the current embedder. */
   readonly pending: number;
+  /** All stored texts that have vectors; set while some are pending. */
+  readonly total?: number;
   readonly problem?: string;
   readonly retryAt?: string;
 }

@@ -165,6 +165,8 @@ export interface Store {
   ): Promise<readonly UnembeddedText[]>;
   /** Number of those texts. */
   unembeddedCount(embedder: string): Promise<number>;
+  /** Number of all searched texts. */
+  textCount(): Promise<number>;
   /**
    * Stores vectors of texts from `unembedded`; undefined for a text without meaning. Rows that were written again or
    * removed in the meantime are ignored.

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync, statSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { FastifyInstance } from 'fastify';
+import { dataHome } from '../../adapter/memory/data-home.ts';
 import { embedderFrom } from '../../adapter/memory/embed/from-environment.ts';
 import type { Extractor } from '../../adapter/memory/extract/chat-extractor.ts';
 import { extractorFrom } from '../../adapter/memory/extract/from-environment.ts';
@@ -120,7 +120,7 @@ function lifetimesOf({ env }: Context): Lifetimes {
 function dataFolder({ data }: BackendOptions, { env, cwd }: Context): string {
   const set = data ?? (env['MEMORY_DATA_DIR'] || undefined);
   if (set !== undefined) return resolve(cwd, set);
-  return join(env['XDG_DATA_HOME'] || join(env['HOME'] || homedir(), '.local', 'share'), 'agctl', 'memory');
+  return join(dataHome(env), 'memory');
 }
 
 /**

@@ -167,6 +167,7 @@ export function fakeStore(): FakeStore {
       [...kept.values()].filter(
         (one) => one.searchText !== '' && (one.embedding === undefined || one.embedder !== embedder),
       ).length,
+    textCount: async () => [...kept.values()].filter((one) => one.searchText !== '').length,
     async putVectors(embedder, vectors) {
       write();
       const all = [...kept.values()];

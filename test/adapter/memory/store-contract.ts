@@ -487,6 +487,8 @@ function searching(store: () => Store): void {
       { title: '', heading: '', searchText: 'second' },
     ]);
     expect(await store().unembeddedCount(queue)).toBe(2);
+    // Those of this test that are searched, and all of the tests before.
+    expect(await store().textCount()).toBe(await store().unembeddedCount('no embedder/8'));
     // Written again in the meantime: its vector would be that of the old text.
     await store().putEntities([entity({ id: 'q2', searchText: 'changed' })], [], queue);
     await store().putVectors(

@@ -7,6 +7,7 @@ import { BackgroundQueue } from '../background-queue.ts';
 import { unrelatedCosine } from '../search/unrelated.ts';
 import type { Store, UnembeddedText } from '../store.ts';
 import { type Embedder, embeddedText, searchable } from './embedder.ts';
+import { EmbeddingProgress } from './embedding-progress.ts';
 
 /** Remembers which embedder the stored vectors belong to. */
 const NOTE = 'embedder';
@@ -109,9 +110,12 @@ export class EmbeddingQueue {
 
   async status(): Promise<EmbeddingStatus> {
     const failure = this.#failure;
+    const { store, embedder } = this.#options;
+    const pending = await store.unembeddedCount(embedder.id);
     return {
       state: failure !== undefined ? 'waiting' : this.#queue.isRunning ? 'running' : 'idle',
-      pending: await this.#options.store.unembeddedCount(this.#options.embedder.id),
+      pending,
+      ...(pending === 0 ? {} : { total: await store.textCount() }),
       ...(failure === undefined
         ? {}
         : { problem: failure.problem, retryAt: new Date(failure.retryAt).toISOString() }),
@@ -155,13 +159,16 @@ export class EmbeddingQueue {
 
   /** Embeds everything that has no vector, page by page; each page is stored before the next is embedded. */
   async #pass(signal: AbortSignal): Promise<void> {
-    const { store, embedder } = this.#options;
+    const { store, embedder, log } = this.#options;
+    const note = await store.note(NOTE);
+    const progress = new EmbeddingProgress(store, embedder.id, log);
     for (;;) {
       signal.throwIfAborted();
       const page = { after: this.#after, limit: MEMORY_STORE_LIMITS.embeddingPage };
       const texts = await store.unembedded(embedder.id, page);
       const last = texts.at(-1);
       if (last === undefined) break;
+      await progress.next(note !== undefined && note !== embedder.id);
       const vectors = await this.#vectors(texts, signal);
       await store.putVectors(
         embedder.id,
@@ -171,7 +178,8 @@ export class EmbeddingQueue {
       this.#after = last.row;
       this.#worked();
     }
-    if ((await store.note(NOTE)) !== embedder.id) {
+    progress.end();
+    if (note !== embedder.id) {
       await store.keepVectorsOf(embedder.id);
       await store.setNote(NOTE, embedder.id);
     }

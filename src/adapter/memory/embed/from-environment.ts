@@ -2,6 +2,7 @@ import { AppError } from '../../../core/errors.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import type { Embedder } from './embedder.ts';
 import { createHashEmbedder } from './hash-embedder.ts';
+import { addedModel, isModelName, modelsFolder } from './models/model-store.ts';
 import { createRemoteEmbedder, OLLAMA_PATH } from './remote-embedder.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -9,7 +10,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** Variables that select the embedder, for help texts and manual pages. */
 const EMBEDDER_VARIABLES = {
   MEMORY_EMBEDDER:
-    'builtin (default), or onnx:FOLDER for a sentence-transformer model in ONNX format, as with --embedder',
+    'builtin (default), the name of a model that `agctl memory model add` has added, or onnx:FOLDER for one in a folder, as with --embedder',
+  MEMORY_MODELS_DIR: 'folder of added models (default: ~/.local/share/agctl/models)',
   EMBEDDINGS_URL:
     'OpenAI-compatible embedding service, such as https://api.openai.com, or http://localhost:11434/api/embed for Ollama',
   EMBEDDING_MODEL: 'its model (default: text-embedding-3-small)',
@@ -69,6 +71,16 @@ function truth(text: string | undefined): boolean {
   throw wrong('EMBEDDING_TRUNCATE', 'expected true or false');
 }
 
+/** The folder of the model that `kind` names. */
+function folderOf(kind: string, env: Environment): string {
+  if (isModelName(kind)) return addedModel(modelsFolder(env), kind);
+  if (kind.startsWith(ONNX) && kind.length > ONNX.length) return kind.slice(ONNX.length);
+  throw wrong(
+    'MEMORY_EMBEDDER',
+    `expected builtin, the name of a model that agctl memory model add has added, or onnx:FOLDER, not ${JSON.stringify(kind.slice(0, 100))}`,
+  );
+}
+
 /**
  * The embedder that `option` or else the environment selects. Empty variables count as unset.
  *
@@ -82,16 +94,11 @@ export async function embedderFrom(env: Environment, option?: string): Promise<E
   const pivot = pivotOf(value('EMBEDDING_SCORE_PIVOT'));
   if (kind !== undefined && address !== undefined)
     throw wrong('EMBEDDINGS_URL', `is set, but the embedder is ${kind}: set one of the two`);
-  if (kind?.startsWith(ONNX) && kind.length > ONNX.length) {
+  if (kind !== undefined && kind !== 'builtin') {
     // Loaded only when it is used.
     const { createOnnxEmbedder } = await import('./onnx/onnx-embedder.ts');
-    return createOnnxEmbedder(kind.slice(ONNX.length), pivot);
+    return createOnnxEmbedder(folderOf(kind, env), pivot);
   }
-  if (kind !== undefined && kind !== 'builtin')
-    throw wrong(
-      'MEMORY_EMBEDDER',
-      `expected builtin or onnx:FOLDER, not ${JSON.stringify(kind.slice(0, 100))}`,
-    );
   if (address === undefined) {
     const useless = (['EMBEDDING_MODEL', 'EMBEDDING_API_KEY', 'EMBEDDING_DIMENSIONS'] as const).find((name) =>
       value(name),

@@ -31,7 +31,7 @@ import { relatedTurns } from './related-turns.ts';
 import type { Engine, Sql } from './sql.ts';
 import { agentRelations, importBatch } from './transfer.ts';
 import { searchTurns } from './turn-search.ts';
-import { keepVectorsOf, putVectors, unembedded, unembeddedCount } from './vectors.ts';
+import { keepVectorsOf, putVectors, textCount, unembedded, unembeddedCount } from './vectors.ts';
 
 /** The methods of a store that consist of SQL statements. */
 export type Operations = Omit<Store, 'kind' | 'exclusively' | 'close'>;
@@ -146,6 +146,7 @@ export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
   frequencies: read<'frequencies'>(nothing, (engine, terms) => engine.frequencies(terms)),
   unembedded: read<'unembedded'>((_, page) => checkLimit(page.limit), unembedded),
   unembeddedCount: read<'unembeddedCount'>(nothing, unembeddedCount),
+  textCount: read<'textCount'>(nothing, textCount),
   putVectors: {
     ...change<'putVectors'>((embedder, vectors) => {
       checkName(embedder, 'embedder');

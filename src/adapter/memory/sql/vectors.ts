@@ -30,6 +30,11 @@ export async function unembeddedCount(sql: Sql, embedder: string): Promise<numbe
   return row === undefined ? 0 : number(row, 'n');
 }
 
+export async function textCount(sql: Sql): Promise<number> {
+  const [row] = await sql.all("SELECT count(*) AS n FROM memory_entities WHERE search_text <> ''", []);
+  return row === undefined ? 0 : number(row, 'n');
+}
+
 export async function putVectors(sql: Sql, embedder: string, vectors: readonly RowVector[]): Promise<void> {
   if (vectors.length > 0) await sql.insertVectors(embedder, vectors);
 }

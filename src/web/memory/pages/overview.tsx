@@ -33,9 +33,10 @@ export function Overview(): ReactNode {
 /** The queue of texts that wait for their vectors, if there are any. */
 function pendingOf({ embedding }: Stats): (readonly [string, string])[] {
   if (embedding.pending === 0 && embedding.problem === undefined) return [];
-  const { pending, state, problem, retryAt } = embedding;
+  const { pending, total, state, problem, retryAt } = embedding;
+  const ofAll = total === undefined || total === pending ? '' : ` of ${count(total)}`;
   return [
-    ['to embed', `${count(pending)}${state === 'idle' ? '' : `, ${state}`}`],
+    ['to embed', `${count(pending)}${ofAll}${state === 'idle' ? '' : `, ${state}`}`],
     ...(problem === undefined
       ? []
       : ([

@@ -134,10 +134,14 @@ describe('the queue of texts to embed', () => {
     });
     expect((await kit.ask('topic97')).results[0]).toMatchObject({ name: 'Page 97', cosine: null });
     expect((await kit.ask('topic97')).hint).toContain('not embedded yet');
-    expect(await kit.queue.status()).toMatchObject({ state: 'running', pending: 36 });
+    expect(await kit.queue.status()).toMatchObject({ state: 'running', pending: 36, total: 100 });
+    expect(kit.log.lines.join('')).toMatch(
+      /embedding all texts again, with another embedder\tembedder="second\/128" done=0 total=100/,
+    );
     held.resolve();
     await until(async () => (await kit.queue.status()).state === 'idle');
     expect(await kit.store.unembeddedCount('second/128')).toBe(0);
+    expect(kit.log.lines.join('')).toContain('all texts are embedded');
     expect(await kit.store.unembeddedCount('first/128')).toBe(100);
   });
 

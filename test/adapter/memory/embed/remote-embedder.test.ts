@@ -237,7 +237,10 @@ describe('environment variables of the embedder', () => {
     ],
     [{ EMBEDDING_DIMENSIONS: '256' }, /^EMBEDDING_DIMENSIONS: is set, but EMBEDDINGS_URL is not/],
     [{ EMBEDDINGS_URL: 'http://x', EMBEDDING_DIMENSIONS: '0' }, /^EMBEDDING_DIMENSIONS: expected a whole/],
-    [{ MEMORY_EMBEDDER: 'onnx:' }, /^MEMORY_EMBEDDER: expected builtin or onnx:FOLDER/],
+    [
+      { MEMORY_EMBEDDER: 'onnx:' },
+      /^MEMORY_EMBEDDER: expected builtin, the name of a model .* or onnx:FOLDER/,
+    ],
     [{ MEMORY_EMBEDDER: 'onnx:x', EMBEDDINGS_URL: 'http://x' }, /^EMBEDDINGS_URL: is set, but the embedder/],
     [{ MEMORY_EMBEDDER: 'onnx:/no/such' }, /^embedder onnx:\/no\/such: no such folder/],
   ])('embedder settings %j are rejected with an error that names the variable', async (env, message) => {

@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, statSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { basename, join, resolve } from 'node:path';
+import { createReadStream, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
 import { Tokenizer } from '@huggingface/tokenizers';
 import type { InferenceSession, Tensor } from 'onnxruntime-common';
 import { AppError, messageOf } from '../../../../core/errors.ts';
 import {
   elementsOf,
-  errorCode,
+  entryIn,
   isRecord,
   membersOf,
   parseJson,
@@ -16,14 +15,21 @@ import {
 } from '../../../../core/foreign.ts';
 import { MEMORY_STORE_LIMITS } from '../../../../core/memory-limits.ts';
 import { normalise } from '../embedder.ts';
+import { verifyModel } from '../models/manifest.ts';
+import { loadRuntime } from './runtime.ts';
 
-/** The range of `peerDependencies`. */
-const RUNTIME = 'onnxruntime-node';
-const VERSIONS = `${RUNTIME}@1`;
 /** Where sentence-transformers and the exporters of Hugging Face put the model. */
 const MODEL_FILES = ['model.onnx', 'onnx/model.onnx'];
 /** Tokens per text, if the model does not say: the position embeddings of BERT. */
 const MAX_TOKENS = 512;
+
+/** What a model may ask for, and the value for a token at a place in its text. */
+const INPUTS: Readonly<Record<string, (token: number, place: number) => bigint>> = {
+  input_ids: (token) => BigInt(token),
+  attention_mask: () => 1n,
+  token_type_ids: () => 0n,
+  position_ids: (_, place) => BigInt(place),
+};
 
 type Pooling = 'mean' | 'cls' | 'max' | 'last';
 
@@ -63,15 +69,26 @@ export async function loadSentenceModel(folder: string, threads: number): Promis
       folder,
       `has neither ${MODEL_FILES.join(' nor ')}: export the model with \`optimum-cli export onnx\``,
     );
-  const runtime = loadRuntime(folder);
+  await verifyModel(folder);
+  const runtime = loadRuntime();
   const files = readFiles(folder);
   const session = await runtime.InferenceSession.create(path, {
     intraOpNumThreads: threads,
     interOpNumThreads: 1,
+    // Fatal errors only: others are reported here.
+    logSeverityLevel: 4,
     // Threads that wait would otherwise occupy their cores.
     extra: { session: { intra_op: { allow_spinning: '0' } } },
     executionProviders: ['cpu'],
-  }).catch((error: unknown) => refuse(folder, `${basename(path)} cannot be loaded: ${messageOf(error)}`));
+  }).catch((error: unknown) =>
+    refuse(folder, `${basename(path)} cannot be loaded: ${loadingProblem(error)}`),
+  );
+  const unknown = session.inputNames.filter((name) => entryIn(INPUTS, name) === undefined);
+  if (unknown.length > 0 || !session.inputNames.includes('input_ids'))
+    refuse(
+      folder,
+      `${basename(path)} wants ${session.inputNames.slice(0, 20).join(', ')}: a sentence model takes input_ids, and at most ${Object.keys(INPUTS).slice(1).join(', ')}`,
+    );
   const compute = (texts: readonly string[], prompt: string): Promise<Float32Array[]> =>
     run(
       runtime,
@@ -81,7 +98,9 @@ export async function loadSentenceModel(folder: string, threads: number): Promis
     );
   const [probe] = await compute(['length'], '').catch((error: unknown) => refuse(folder, messageOf(error)));
   const dimensions = probe?.length ?? 0;
-  const hash = createHash('sha256').update(readFileSync(path));
+  const hash = createHash('sha256');
+  for (const part of [path, ...weightsOf(path)])
+    for await (const bytes of createReadStream(part)) hash.update(bytes);
   hash.update(JSON.stringify([files.pooling, files.maxTokens, files.prompts]));
   return {
     id: `onnx/${basename(resolve(folder))}-${hash.digest('hex').slice(0, 12)}/${dimensions}`,
@@ -90,18 +109,22 @@ export async function loadSentenceModel(folder: string, threads: number): Promis
   };
 }
 
-function loadRuntime(folder: string): typeof import('onnxruntime-common') {
-  try {
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a package, not data
-    return createRequire(import.meta.url)(RUNTIME) as typeof import('onnxruntime-common');
-  } catch (error) {
-    refuse(
-      folder,
-      errorCode(error) === 'MODULE_NOT_FOUND'
-        ? `the package ${RUNTIME} is not installed: run \`npm install ${VERSIONS}\` where agctl is installed, with \`--global\` if it is installed globally`
-        : `the package ${RUNTIME} cannot be loaded: ${messageOf(error)}`,
-    );
-  }
+/** Files in which large models have their weights, by the names that exporters give them. */
+function weightsOf(path: string): readonly string[] {
+  const name = basename(path);
+  return readdirSync(dirname(path))
+    .filter((file) => file.startsWith(`${name}_data`) || file.startsWith(`${name}.data`))
+    .sort()
+    .map((file) => join(dirname(path), file));
+}
+
+/** What the runtime says, with what it usually means. */
+function loadingProblem(error: unknown): string {
+  const said = messageOf(error);
+  if (/protobuf|INVALID_PROTOBUF/i.test(said)) return `${said}. It is damaged, or was not copied completely`;
+  return /external data|file_size|\.onnx[_.]data/i.test(said)
+    ? `${said}. Its weights are in a file of their own, which has to be beside it`
+    : said;
 }
 
 function readFiles(folder: string): ModelFiles {
@@ -191,16 +214,13 @@ async function run(
   const encoded = texts.map((text) => cut(tokenizer.encode(text).ids, maxTokens));
   const width = Math.max(...encoded.map(({ length }) => length));
   const cells = encoded.length * width;
-  const ids = new BigInt64Array(cells);
-  const mask = new BigInt64Array(cells);
-  for (const [row, tokens] of encoded.entries())
-    for (const [column, token] of tokens.entries()) {
-      ids[row * width + column] = BigInt(token);
-      mask[row * width + column] = 1n;
-    }
   const feeds: Record<string, Tensor> = {};
   for (const name of session.inputNames) {
-    const data = name === 'input_ids' ? ids : name === 'attention_mask' ? mask : new BigInt64Array(cells);
+    const value = entryIn(INPUTS, name);
+    const data = new BigInt64Array(cells);
+    for (const [row, tokens] of encoded.entries())
+      for (const [column, token] of tokens.entries())
+        data[row * width + column] = value?.(token, column) ?? 0n;
     feeds[name] = new TensorClass('int64', data, [encoded.length, width]);
   }
   const outputs = await session.run(feeds);
