@@ -22,14 +22,20 @@ async function json(url: string, body?: object): Promise<Record<string, never>> 
   return (await response.json()) as Record<string, never>;
 }
 
-const stats = async ({ url }: ServeProcess): Promise<{ embedder: string; embedding: Embedding; ready: boolean }> =>
+const stats = async ({
+  url,
+}: ServeProcess): Promise<{ embedder: string; embedding: Embedding; ready: boolean }> =>
   (await json(`${url}/api/memory/stats`)) as never;
 
 // bobmatnyc/trusty-tools#3979, agent0ai/agent-zero#1792: an interrupted run began again from the first text.
 test('a killed backend goes on embedding with an added model where it was, and finds texts meanwhile', async () => {
   await using folder = await temporaryFolder();
   const models = join(folder.path, 'models');
-  await tinyModel(join(folder.path, 'animals'), { zebra: [1, 0, 0.1], horse: [0.9, 0.1, 0.2], harbour: [0, 1, 0] });
+  await tinyModel(join(folder.path, 'animals'), {
+    zebra: [1, 0, 0.1],
+    horse: [0.9, 0.1, 0.2],
+    harbour: [0, 1, 0],
+  });
   const added = await cli(['memory', 'model', 'add', 'animals'], {
     env: { MEMORY_MODELS_DIR: models },
     cwd: folder.path,
@@ -70,7 +76,9 @@ test('a killed backend goes on embedding with an added model where it was, and f
       return embedding.pending < (embedding.total ?? 0);
     }, 30_000);
     // Texts that have no vector of the model yet are found by their words.
-    const found = await json(`${first.url}/api/memory/search`, { query: `zebra ${DOCUMENTS - 1} ${SECTIONS - 1}` });
+    const found = await json(`${first.url}/api/memory/search`, {
+      query: `zebra ${DOCUMENTS - 1} ${SECTIONS - 1}`,
+    });
     expect((found['results'] as readonly unknown[]).length).toBeGreaterThan(0);
     first.kill('SIGKILL');
     await first.finished;
@@ -83,6 +91,8 @@ test('a killed backend goes on embedding with an added model where it was, and f
   const [, done, total] = /another embedder.* done=(\d+) total=(\d+)/.exec(second.stderr) ?? [];
   expect(Number(total) - Number(done)).toBeLessThanOrEqual(left);
   await until(() => second.stderr.includes('all texts are embedded'));
-  const { results } = (await json(`${second.url}/api/memory/search`, { query: 'horse' })) as { results?: { cosine: number }[] };
+  const { results } = (await json(`${second.url}/api/memory/search`, { query: 'horse' })) as {
+    results?: { cosine: number }[];
+  };
   expect(results?.[0]?.cosine).toBeGreaterThan(0.9);
 }, 180_000);

@@ -8,6 +8,7 @@ import { loadConfigText } from '../../src/server/config/load.ts';
 import { findProblems } from '../../src/server/runtime/find-problems.ts';
 import { cli } from '../kit/cli.ts';
 import { blocksIn } from '../kit/documentation.ts';
+import { temporaryFolder } from '../kit/folder.ts';
 import { gateway } from '../kit/gateway.ts';
 import { bodyOf, chat, llmProvider } from '../kit/llm-provider.ts';
 import { openSession } from '../kit/mcp.ts';
@@ -16,6 +17,7 @@ import { scripted } from '../kit/oidc-site.ts';
 import { collector } from '../kit/otlp.ts';
 import { freePort } from '../kit/ports.ts';
 import { REDIS_SERVER, redisServer } from '../kit/redis.ts';
+import { tinyModel } from '../kit/tiny-model.ts';
 import { until } from '../kit/until.ts';
 import { httpUpstream } from '../kit/upstream.ts';
 import { actors, linkIn, protectedServer, UserBrowser } from '../kit/user-sign-in.ts';
@@ -185,11 +187,17 @@ test('the guide on guardrails: keys are rejected, other data is masked', async (
 
 test('the guide on memory: documents are found, and a turn is kept', async () => {
   const port = String(await freePort());
-  await using followed = await followGuide('memory.md', { 8080: port, 3006: String(await freePort()) });
-  const [, setting, found, , exported] = followed.printed;
+  await using folder = await temporaryFolder();
+  const model = await tinyModel(join(folder.path, 'all-MiniLM-L6-v2'), { harbour: [1, 0], releases: [0, 1] });
+  await using followed = await followGuide('memory.md', {
+    ...{ 8080: port, 3006: String(await freePort()) },
+    './all-MiniLM-L6-v2': model,
+  });
+  const [, setting, found, , exported, added] = followed.printed;
   expect(setting).toContain(`http://127.0.0.1:${port}/mcp`);
   expect(found).toContain('Releases are made on Tuesdays');
   expect(exported).toContain('moves to Wednesday');
+  expect(added).toContain('added: all-minilm-l6-v2, vectors of 2 numbers');
 });
 
 test('the guide on TLS: clients of a trusted proxy have limits of their own', async () => {

@@ -124,7 +124,12 @@ async function dimensionsOf(shown: string, folder: string): Promise<number> {
     const [first, second] = await embedder.embed(PROBES).catch((error: unknown) => {
       throw renamed(error, folder, shown);
     });
-    if (first === undefined || second === undefined || !first.every(Number.isFinite))
+    if (
+      first === undefined ||
+      second === undefined ||
+      !first.every(Number.isFinite) ||
+      first.every((value) => value === 0)
+    )
       refuseSource(shown, 'the model gives no numbers for a sentence');
     const cosine = first.reduce((sum, value, index) => sum + value * (second[index] ?? 0), 0);
     if (!(cosine < 0.9999))
