@@ -56,11 +56,8 @@ export async function* zipEntries(file: FileHandle): AsyncGenerator<ZipEntry> {
   for (let index = 0; index < count; index += 1) {
     if (directory.length - offset < ENTRY_BYTES || directory.readUInt32LE(offset) !== ENTRY)
       throw new Error('its list of files is damaged');
-    const [name, extra, comment] = [28, 30, 32].map((field) => directory.readUInt16LE(offset + field)) as [
-      number,
-      number,
-      number,
-    ];
+    const name = directory.readUInt16LE(offset + 28);
+    const others = directory.readUInt16LE(offset + 30) + directory.readUInt16LE(offset + 32);
     const path = directory.toString('utf8', offset + ENTRY_BYTES, offset + ENTRY_BYTES + name);
     const mode = directory[offset + 5] === UNIX ? directory.readUInt16LE(offset + 40) : 0;
     yield {
@@ -73,7 +70,7 @@ export async function* zipEntries(file: FileHandle): AsyncGenerator<ZipEntry> {
       size: directory.readUInt32LE(offset + 24),
       at: directory.readUInt32LE(offset + 42),
     };
-    offset += ENTRY_BYTES + name + extra + comment;
+    offset += ENTRY_BYTES + name + others;
   }
 }
 
