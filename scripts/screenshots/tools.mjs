@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gateway } from '../../test/kit/gateway.ts';
 import { AUDIENCE, startIdp } from '../../test/kit/idp.ts';
+import { openSession, toolCall } from '../../test/kit/mcp.ts';
 import { root } from '../run.mjs';
 
 const EVERYTHING = join(root, 'test/kit/everything-server.ts');
@@ -16,7 +17,7 @@ config:
   - inline: '{"providers": {"echo": {"models": {"small": {"rates": {"input": "0.6", "output": "2.4"}}}}}}'
 frontendPolicies:
   accessLog:
-    database: {payloads: full}
+    database: {payloads: full, add: {session: 'request.headers["x-conversation"]'}}
 gateways:
   support:
     port: 0
@@ -69,6 +70,31 @@ const KEYS = [
 
 const QUESTION = 'Which tools may an agent of the support team call, and who decides that?';
 
+/** Some turns of an agent, which asks a model and calls tools. */
+async function conversation({ url, ports }) {
+  const headers = { authorization: 'Bearer support-team-1234567890', 'x-conversation': 'support-17' };
+  const ask = async (content) => {
+    const answer = await fetch(`http://127.0.0.1:${ports[1]}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'small', messages: [{ role: 'user', content }] }),
+    });
+    await answer.text();
+  };
+  const session = await openSession(`${url}/mcp`, headers);
+  for (const [at, [question, tool]] of TURNS.entries()) {
+    await ask(question);
+    await session.send(toolCall(at, tool));
+  }
+  await ask('Thank you. Write that to the customer, please, with a link to the page on returns.');
+}
+
+const TURNS = [
+  ['Which tools may an agent of the support team call?', 'test_simple_text'],
+  ['And who decides that? '.repeat(8), 'test_error_handling'],
+  ['What does the order 4711 look like?', 'test_no_such_tool'],
+];
+
 export const tools = {
   async open() {
     const folder = mkdtempSync(join(tmpdir(), 'agctl-screens-'));
@@ -81,6 +107,7 @@ export const tools = {
       webApp: join(root, 'dist/web/admin'),
       level: 'off',
     });
+    await conversation(running);
     return {
       url: running.admin,
       async close() {
@@ -177,6 +204,14 @@ export const tools = {
               .first()
               .click();
             await page.getByRole('region', { name: 'Conversation' }).getByText('answer').first().waitFor();
+          },
+        },
+        {
+          name: 'sessions',
+          path: '/ui/sessions',
+          async prepare(page) {
+            await page.getByRole('link', { name: 'session support-17' }).click();
+            await page.getByText('tools/call').first().waitFor();
           },
         },
         {

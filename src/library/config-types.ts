@@ -4093,7 +4093,7 @@ export interface GatewayConfig {
          */
         llm?: 'metadata' | 'full';
         /**
-         * Fields to add to each record, as CEL expressions. `key`, `user` and `group` replace who the request is attributed to: the name of the API key, the subject of the token or user of the key, and the group or team of the key.
+         * Fields to add to each record, as CEL expressions. `key`, `user` and `group` replace who the request is attributed to: the name of the API key, the subject of the token or user of the key, and the group or team of the key. `session` replaces the session of MCP.
          */
         add?: {
           [k: string]: string;

@@ -56,9 +56,9 @@ browserTest(
     await shown.getByText('echo returns').waitFor();
     await shown.getByText('<img src=x').first().waitFor();
     expect(await page.locator('img').count()).toBe(0);
-    await shown.getByRole('link', { name: 'All of this session' }).click();
-    await page.getByRole('button', { name: 'One session' }).waitFor();
-    await until(async () => (await list.getByRole('listitem').count()) > 1);
+    await shown.getByRole('link', { name: 'Timeline of this session' }).click();
+    await page.getByRole('row', { name: /tools\/call echo/ }).waitFor();
+    await until(async () => (await page.getByRole('row').count()) > 2);
     await page.goto(`${gate.admin}/ui/conversations?text=sea`);
     await shown.getByText('the secret of the sea').waitFor();
     expect(await list.getByRole('listitem').count()).toBe(1);

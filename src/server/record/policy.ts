@@ -25,7 +25,7 @@ export const recordPolicySchema = z.lazy(() =>
       .record(nonEmpty, nonEmpty)
       .default({})
       .describe(
-        'Fields to add to each record, as CEL expressions. `key`, `user` and `group` replace who the request is attributed to: the name of the API key, the subject of the token or user of the key, and the group or team of the key.',
+        'Fields to add to each record, as CEL expressions. `key`, `user` and `group` replace who the request is attributed to: the name of the API key, the subject of the token or user of the key, and the group or team of the key. `session` replaces the session of MCP.',
       ),
     redaction: z
       .strictObject({

@@ -186,9 +186,13 @@ export function recordOf(ctx: RequestContext, status: number, policy: Redaction)
     for (const { name, type, read } of columns)
       record[name] = source === undefined ? absent(type) : stored(type, read(source), policy);
   };
-  store(REQUEST_COLUMNS, { ctx, status, added: policy.added(ctx), policy });
+  const added = policy.added(ctx);
+  store(REQUEST_COLUMNS, { ctx, status, added, policy });
   store(MCP_COLUMNS, mcpFields.get(ctx));
   store(LLM_COLUMNS, llm);
+  // A conversation that the client names, also for calls of models, which have no session of their own.
+  const session = nameIn(added?.['session']);
+  if (session !== undefined) record['session'] = policy.label(session);
   const refused = refusedModel.get(ctx);
   if (llm === undefined && refused !== undefined) record['model'] = policy.label(refused);
   return record;
@@ -230,7 +234,7 @@ function cutBy({ ctx }: Ended): string | undefined {
 
 function addedText({ added, policy }: Ended): string | undefined {
   if (added === undefined) return undefined;
-  const { key, user, group, ...rest } = added;
+  const { key, user, group, session, ...rest } = added;
   if (Object.keys(rest).length === 0) return undefined;
   const text = JSON.stringify(policy.value(rest));
   return text.length > LIMITS.recordText * 4 ? undefined : withoutNul(text);

@@ -24,6 +24,13 @@ export const pages: readonly Page[] = [
     load: async () => (await import('./pages/conversations.tsx')).Conversations,
   },
   {
+    path: '/sessions',
+    title: 'Sessions',
+    group: 'Observe',
+    key: 'i',
+    load: async () => (await import('./pages/sessions.tsx')).Sessions,
+  },
+  {
     path: '/usage',
     title: 'Usage',
     group: 'Observe',

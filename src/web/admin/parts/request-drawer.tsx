@@ -150,7 +150,7 @@ export function expressionLike({ fields }: Entry): string {
  * A modal dialog at the side, with details of a selected item. The browser traps the focus, closes the dialog on
  * Escape, and restores the focus.
  */
-function Drawer({
+export function Drawer({
   title,
   close,
   onKeyDown,

@@ -65,8 +65,8 @@ function Facts({ record }: { readonly record: FullRecord }): ReactNode {
       {route === undefined ? null : <Fact name="Route">{titleOf(route)}</Fact>}
       {session === undefined ? null : (
         <Fact name="Session">
-          <Link to="/conversations" query={{ session, protocol: 'all' }}>
-            All of this session
+          <Link to="/sessions" query={{ session }}>
+            Timeline of this session
           </Link>
         </Fact>
       )}

@@ -1,0 +1,231 @@
+import { type FormEvent, type ReactNode, useMemo, useState } from 'react';
+import { ApiError } from '../../shared/api.ts';
+import { Select } from '../../shared/form.tsx';
+import { count, time } from '../../shared/format.ts';
+import { Problem } from '../../shared/problem.tsx';
+import { Link, navigate, useLocation } from '../../shared/router.tsx';
+import { useLoaded } from '../../shared/use-loaded.ts';
+import { visible } from '../../shared/visible.ts';
+import { dollars } from '../model/money.ts';
+import { NoDatabase } from '../parts/no-database.tsx';
+import type { RecordPage, ShownRecord } from '../records/record.ts';
+import { type Asked, BY, type By, useConversation } from '../sessions/load.ts';
+import { Timeline } from '../sessions/timeline.tsx';
+import { totalsOf } from '../sessions/waterfall.ts';
+
+const SINCE = [
+  ['1h', 'last hour'],
+  ['24h', 'last 24 hours'],
+  ['7d', 'last 7 days'],
+  ['30d', 'last 30 days'],
+] as const;
+
+const NAMES: Readonly<Record<By, string>> = { session: 'session', trace: 'trace', key: 'key' };
+
+/** One conversation as a timeline of its calls of models and tools. */
+export function Sessions(): ReactNode {
+  const { query } = useLocation();
+  const by = BY.find((each) => query.get(each) !== null) ?? 'session';
+  const asked: Asked = {
+    by,
+    id: query.get(by) ?? '',
+    since: query.get('since') ?? '24h',
+    withKey: query.get('alone') === null,
+  };
+  return (
+    <>
+      <Search key={`${asked.by} ${asked.id}`} asked={asked} />
+      {asked.id === '' ? <Recent /> : <Found asked={asked} />}
+    </>
+  );
+}
+
+function show({ by, id, since, withKey }: Asked): void {
+  navigate('/sessions', {
+    ...(id === '' ? {} : { [by]: id }),
+    ...(by === 'key' ? { since } : {}),
+    ...(by === 'session' && !withKey ? { alone: '1' } : {}),
+  });
+}
+
+function Search({ asked }: { readonly asked: Asked }): ReactNode {
+  const [by, setBy] = useState(asked.by);
+  const [id, setId] = useState(asked.id);
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    show({ ...asked, by, id: id.trim() });
+  };
+  return (
+    <form className="row" onSubmit={submit}>
+      <Select
+        label="Conversation by"
+        value={by}
+        values={BY.map((each) => [each, each === 'key' ? 'name of the key' : `${NAMES[each]} id`])}
+        choose={(next) => setBy(BY.find((each) => each === next) ?? 'session')}
+      />
+      <label className="grow">
+        {by === 'key' ? 'Name of the key' : `${by === 'trace' ? 'Trace' : 'Session'} id`}
+        <input
+          type="search"
+          data-filter
+          aria-keyshortcuts="/"
+          autoComplete="off"
+          spellCheck={false}
+          value={id}
+          onChange={({ target }) => setId(target.value)}
+        />
+      </label>
+      {by === 'key' ? (
+        <Select
+          label="Time"
+          value={asked.since}
+          values={SINCE.some(([value]) => value === asked.since) ? SINCE : [[asked.since], ...SINCE]}
+          choose={(since) => show({ ...asked, by, id: id.trim(), since })}
+        />
+      ) : null}
+      <button type="submit" className="primary">
+        Show
+      </button>
+      {by === 'session' && asked.id !== '' ? (
+        <label className="choice">
+          <input
+            type="checkbox"
+            checked={asked.withKey}
+            onChange={({ target }) => show({ ...asked, withKey: target.checked })}
+          />{' '}
+          with model calls of the same key in this time
+        </label>
+      ) : null}
+    </form>
+  );
+}
+
+function Found({ asked }: { readonly asked: Asked }): ReactNode {
+  const found = useConversation(asked);
+  const { records, error } = found;
+  if (error?.status === 409) return <NoDatabase what="Sessions" />;
+  if (error !== undefined) return <Problem title="The conversation could not be read" error={error} />;
+  if (records === undefined) return <p className="quiet">Loading …</p>;
+  if (records.length === 0)
+    return (
+      <p className="panel">
+        No recorded call has the {NAMES[asked.by]} {asked.by === 'key' ? '' : 'id '}
+        <strong>{visible(asked.id)}</strong>. <Link to="/sessions">Recent conversations</Link>
+      </p>
+    );
+  return <Timeline found={found} />;
+}
+
+/** Calls among which recent conversations are looked for. */
+const NEWEST = 500;
+const SHOWN = 50;
+const EVERY = 10_000;
+
+interface Group {
+  readonly by: By;
+  readonly id: string;
+  readonly records: readonly [ShownRecord, ...ShownRecord[]];
+}
+
+/** The conversations that the newest calls belong to. */
+function Recent(): ReactNode {
+  const { data, error, reload } = useLoaded<RecordPage>(
+    `/api/records?contents=true&since=7d&limit=${NEWEST}`,
+    EVERY,
+  );
+  const groups = useMemo(() => groupsOf(data?.records ?? []), [data]);
+  if (error instanceof ApiError && error.status === 409) return <NoDatabase what="Sessions" />;
+  if (data === undefined)
+    return error === undefined ? (
+      <p className="quiet">Loading …</p>
+    ) : (
+      <Problem title="The record of requests could not be read" error={error} retry={reload} />
+    );
+  if (groups.length === 0)
+    return (
+      <p className="panel">
+        No recorded call of the last 7 days belongs to a session, a trace or a key. Calls of MCP tools have a
+        session; calls of models get one from <code>frontendPolicies.accessLog.database.add.session</code>,
+        such as <code>{'request.headers["x-conversation"]'}</code>.
+      </p>
+    );
+  return (
+    <section className="panel" aria-labelledby="recent-conversations">
+      <h2 id="recent-conversations">Recent conversations</h2>
+      <p className="quiet">Of the newest {count(data.records.length)} calls of models and tools.</p>
+      <div className="scroll">
+        <table className="figures">
+          <thead>
+            <tr>
+              <th scope="col">Conversation</th>
+              {['Calls', 'Errors', 'Tokens', 'Cost'].map((name) => (
+                <th key={name} scope="col" className="number">
+                  {name}
+                </th>
+              ))}
+              <th scope="col">Last call</th>
+            </tr>
+          </thead>
+          <tbody>
+            {groups.slice(0, SHOWN).map((group) => (
+              <GroupRow key={`${group.by} ${group.id}`} group={group} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {groups.length > SHOWN ? <p className="quiet">and {count(groups.length - SHOWN)} more</p> : null}
+    </section>
+  );
+}
+
+function GroupRow({ group: { by, id, records } }: { readonly group: Group }): ReactNode {
+  const { errors, input, output, cost } = totalsOf(records);
+  const [newest] = records;
+  const who = [newest.key, newest.user].filter((each) => each !== undefined).join(' · ');
+  return (
+    <tr>
+      <th scope="row">
+        <Link to="/sessions" query={{ [by]: id }}>
+          {NAMES[by]} {visible(id)}
+        </Link>{' '}
+        {by === 'key' || who === '' ? null : <span className="quiet">{visible(who)}</span>}
+      </th>
+      <td className="number" data-name="Calls">
+        {count(records.length)}
+      </td>
+      <td className={errors === 0 ? 'number' : 'number bad'} data-name="Errors">
+        {errors === 0 ? '0' : `✗ ${count(errors)}`}
+      </td>
+      <td className="number" data-name="Tokens">
+        {count(input + output)}
+      </td>
+      <td className="number" data-name="Cost">
+        {cost === undefined ? '–' : dollars(cost)}
+      </td>
+      <td className="short" data-name="Last call">
+        {time(newest.time)}
+      </td>
+    </tr>
+  );
+}
+
+/** A call belongs to its session, or else to its trace, or else to its key. In the order of the newest calls. */
+function groupsOf(records: readonly ShownRecord[]): readonly Group[] {
+  const groups = new Map<string, Group>();
+  for (const record of records) {
+    const [by, id] = placeOf(record);
+    if (id === undefined) continue;
+    const known = groups.get(`${by} ${id}`);
+    groups.set(`${by} ${id}`, {
+      by,
+      id,
+      records: known === undefined ? [record] : [...known.records, record],
+    });
+  }
+  return [...groups.values()];
+}
+
+function placeOf({ session, traceId, key }: ShownRecord): readonly [By, string | undefined] {
+  if (session !== undefined) return ['session', session];
+  return traceId === undefined ? ['key', key] : ['trace', traceId];
+}
