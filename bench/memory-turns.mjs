@@ -3,10 +3,12 @@
 // that changed, the turn with the newest value is found, and none with an older value is before it. `indexed` is with
 // MEMORY_INDEX_CHAT.
 //
-//   --half development  the half for trying changes, instead of the one that nothing was fitted to
+//   --half NAME         another set of memory/conversations than `held-out`: `work`, which nothing was fitted to either, or
+//                       `development` or `people`, which are for trying changes
 //   --locomo FOLDER     LoCoMo as well (memory/conversations.mjs); --only A,B: only its files of these names
 //   --model FOLDER      an ONNX model, in addition to the built-in embedder; --cache FOLDER keeps its vectors
 //   --server-memory     @modelcontextprotocol/server-memory as well: an entity for each turn, found with search_nodes
+//   --mem0 PYTHON       mem0 as well, in a Python that has the package mem0ai; needs --model
 //   --postgres URL      the store in a PostgreSQL with pgvector
 //   --misses            lists what was not found
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -26,6 +28,7 @@ import { root } from './harness/processes.mjs';
 import { cachedEmbedder } from './memory/cached-embedder.mjs';
 import { connect } from './memory/client.mjs';
 import { importedTurns, locomo, ownConversations } from './memory/conversations.mjs';
+import { mem0Rankings } from './memory/mem0.mjs';
 
 const LIMIT = 5;
 const HOUR = 3_600_000;
@@ -39,6 +42,7 @@ const { values } = parseArgs({
     model: { type: 'string' },
     cache: { type: 'string' },
     postgres: { type: 'string' },
+    mem0: { type: 'string' },
     'server-memory': { type: 'boolean', default: false },
     misses: { type: 'boolean', default: false },
   },
@@ -130,6 +134,22 @@ async function measureServerMemory({ name, turns, questions }, tallies) {
   }
 }
 
+async function measureMem0(set, embedder, tallies) {
+  const folder = mkdtempSync(join(tmpdir(), 'agctl-turns-'));
+  try {
+    const key = `${set.name}\0mem0 with model`;
+    const tally = tallies.get(key) ?? tallies.set(key, new Tally()).get(key);
+    const rankings = await mem0Rankings(set, embedder, values.mem0, folder);
+    for (const [index, asked] of set.questions.entries())
+      tally.count(
+        rankings[index].map((turn) => set.turns[turn].label),
+        asked,
+      );
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
 async function measure({ name, turns, questions }, embedder, label, tallies) {
   const dataDir = mkdtempSync(join(tmpdir(), 'agctl-turns-'));
   const opened = await openStore({ dataDir, databaseUrl: values.postgres, log });
@@ -207,7 +227,10 @@ for (const set of sets) {
   const shown = set.name.startsWith('LoCoMo') ? { ...set, name: 'LoCoMo' } : set;
   if (values['server-memory']) await measureServerMemory(shown, tallies);
   await measure(shown, createHashEmbedder(), 'built in', tallies);
-  if (model !== undefined) await measure(shown, cachedEmbedder(model, values.cache), 'with model', tallies);
+  if (model === undefined) continue;
+  const cached = cachedEmbedder(model, values.cache);
+  await measure(shown, cached, 'with model', tallies);
+  if (values.mem0 !== undefined) await measureMem0(shown, cached, tallies);
 }
 await model?.close();
 console.table(

@@ -9,7 +9,7 @@ const MINUTE = 60_000;
 const AGENT = 'bench';
 const ROLES = { user: 'user', assistant: 'assistant', planner: 'assistant' };
 
-/** @param half `development` or `held-out` */
+/** @param half `development`, `held-out`, `people` or `work` */
 export function ownConversations(half) {
   const turns = [];
   let session = '';

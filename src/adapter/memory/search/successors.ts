@@ -28,6 +28,8 @@ export interface TurnScope {
 export interface Judged {
   readonly turn: Turn;
   readonly fused: number;
+  /** What it covers itself of the words of the question, by stem, times their weights. */
+  readonly covered: ReadonlyMap<string, number>;
 }
 
 /** A turn at its place, marked if a later one says something else about the same. */
@@ -122,9 +124,10 @@ function decision(best: readonly Judged[], earlier: Turn): Turn | undefined {
     .at(-1);
 }
 
-/** In one session, or the same person in another one. */
-function isSameVoice(one: Turn, other: Turn): boolean {
-  return one.sessionId === other.sessionId || speakerOf(one) === speakerOf(other);
+/** In one session, or the same person in another one. Assistants change nothing: they confirm what they were told. */
+function isSameVoice(later: Turn, earlier: Turn): boolean {
+  if (later.role === 'assistant') return false;
+  return later.sessionId === earlier.sessionId || speakerOf(later) === speakerOf(earlier);
 }
 
 /** Each superseded turn directly after its successor, which takes its place if it is not before it anyway. */
@@ -139,7 +142,11 @@ function inOrder(best: readonly Judged[], successors: ReadonlyMap<number, Turn>)
       return;
     }
     const successor = known.get(later.seq);
-    place({ turn: later, fused: Math.max(one.fused, successor?.fused ?? 0) });
+    place({
+      turn: later,
+      fused: Math.max(one.fused, successor?.fused ?? 0),
+      covered: successor?.covered ?? new Map(),
+    });
     placed.set(one.turn.seq, { ...one, supersededBy: later.seq });
   };
   for (const one of best) place(one);

@@ -1,6 +1,7 @@
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import type { Store, Turn } from '../store.ts';
 import { type LetterSample, letterSample, searchedLetters } from './letters.ts';
+import { newestFirst } from './newest-first.ts';
 import { queryVector, type Searched } from './query-vector.ts';
 import { type QueryWord, queryWords, rarity, rounded, shareOf } from './query-words.ts';
 import { type Coverage, calibrated, coverageOf, scoreOf, together, wordScore } from './score.ts';
@@ -66,8 +67,8 @@ export async function searchTurns(
   const best = withoutRepetitions(judged).slice(0, COMPARED * request.limit);
   signal?.throwIfAborted();
   let room: number = MEMORY_STORE_LIMITS.turnCharacters;
-  return (await withSuccessors(searched.store, best, request))
-    .slice(0, request.limit)
+  const placed = await withSuccessors(searched.store, best, request);
+  return newestFirst(placed.slice(0, request.limit), request)
     .filter(({ turn }, index) => {
       room -= turn.content.length;
       return room >= 0 || index === 0;
@@ -101,6 +102,9 @@ async function judge(
       typeof metadata['turnId'] === 'string' ? [[metadata['turnId'], cosine] as const] : [],
     ),
   );
+  // Turns that are found by their words only are at most as near as the last of the nearest.
+  const least =
+    near.length < MEMORY_STORE_LIMITS.candidates ? undefined : Math.min(...near.map(({ cosine }) => cosine));
   const { turns, total, counts } = await store.relatedTurns({
     terms: words.flatMap(({ word, parts }) => [word, ...parts.map((part) => part.word)]),
     ids: [...cosines.keys()],
@@ -141,10 +145,14 @@ async function judge(
       const answered = context === undefined ? own : withContext(own, context, share);
       const passage = reply === undefined ? answered : withContext(answered, reply, BY_REPLY);
       const found = wordScore(weights, highest, passage, sessions.get(turn.sessionId) ?? passage.words);
-      const cosine = withContextOf(cosines.get(turn.id), before && cosines.get(before.id), share);
+      const cosineOf = ({ id }: Turn): number | undefined => cosines.get(id) ?? least;
+      const cosine = withContextOf(cosineOf(turn), before && cosineOf(before), share);
       const judged = scoreOf(embedder.scoring, found, cosine, unrelated);
       const factor = likelihood(turn, weights, asked);
-      return judged.fused <= 0 ? [] : [{ turn, fused: factor * judged.fused }];
+      const covered = new Map(
+        [...own.words].map(([stem, share]) => [stem, share * (weights.get(stem) ?? 0)]),
+      );
+      return judged.fused <= 0 ? [] : [{ turn, fused: factor * judged.fused, covered }];
     })
     .sort((left, right) => right.fused - left.fused || right.turn.seq - left.turn.seq);
 }

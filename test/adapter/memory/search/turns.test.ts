@@ -35,6 +35,21 @@ const CONVERSATIONS: Readonly<Record<string, { at: string; lines: readonly strin
       'The library is at https://example.com/lib.',
     ],
   },
+  shop: {
+    at: '2026-03-03T09:00:00Z',
+    lines: [
+      'Put the sock yarn on the price list, it is 14.50 a skein.',
+      'Done, the yarn is on the list with 14.50.',
+    ],
+  },
+  'shop later': {
+    at: '2026-06-03T09:00:00Z',
+    lines: [
+      'Dyes are expensive these days. Sock yarn has to be 17.25 or I earn nothing on it.',
+      'Noted, I have changed the list: sock yarn is 17.25 a skein.',
+      'How much sock yarn is left, by the way?',
+    ],
+  },
   日記: {
     at: '2026-03-02T08:00:00Z',
     lines: ['今日は成語しりとりをした。', '晩ご飯はカレーだった。', '重跑gen-itgc后50条悬空引用清零'],
@@ -47,7 +62,7 @@ function turns() {
       id: `${sessionId} ${index}`,
       sessionId,
       agentId: 'agent',
-      role: 'user' as const,
+      role: /^(?:Done|Noted),/.test(content) ? ('assistant' as const) : ('user' as const),
       content,
       createdAt: new Date(Date.parse(at) + index * 60_000).toISOString(),
     })),
@@ -120,6 +135,27 @@ describe.each(['sqlite', 'postgres'])('search over turns on %s', (kind) => {
     const found = await ask('what did the rowing team win');
     expect(found[0]?.content).toMatch(/two medals/);
     expect(found[0]).not.toHaveProperty('supersededBy');
+  });
+
+  test('of values in equal words, the newest is first, and the question about it is not', async () => {
+    const found = await contents('what does a skein of sock yarn cost');
+    expect(found[0]).toMatch(/17\.25/);
+    expect(found.findIndex((one) => one.includes('17.25'))).toBeLessThan(
+      found.findIndex((one) => one.includes('14.50')),
+    );
+  });
+
+  test('a question about the past keeps what was said first where it fits best', async () => {
+    expect((await contents('what was the sock yarn a skein when it was put on the price list'))[0]).toMatch(
+      /14\.50/,
+    );
+  });
+
+  test('an assistant that confirms a change supersedes nothing', async () => {
+    const found = await ask('what does a skein of sock yarn cost', { limit: 10 });
+    const confirmed = found.find(({ content }) => content.startsWith('Noted'));
+    expect(confirmed?.role).toBe('assistant');
+    expect(found.filter(({ supersededBy }) => supersededBy === confirmed?.seq)).toEqual([]);
   });
 
   test('turns without spaces between words are found, and names in them', async () => {

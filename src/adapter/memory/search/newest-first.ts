@@ -1,0 +1,51 @@
+import { asksForPast, isQuestion, saidIn, tellsChange } from './statements.ts';
+import type { Placed, TurnScope } from './successors.ts';
+
+// Chosen on the development half and on `people` of `npm run bench memory-turns`.
+
+/** A later turn goes first with this share of the value of the better one, if it is about the same. */
+const SIMILAR = 0.6;
+/** What it must have of the question's words that the better turn has. */
+const COMMON = 0.3;
+/** And with this share in any case: the values say nothing about which is right. */
+const EQUAL = 0.9;
+
+/**
+ * Places the newest first among turns that answer a question about the present about equally well: what was said last is
+ * usually true. A question about the past, or a turn that only asks, changes nothing.
+ *
+ * @param placed the turns that are returned, best first
+ */
+export function newestFirst(placed: readonly Placed[], { query }: TurnScope): Placed[] {
+  if (asksForPast(query)) return [...placed];
+  const changes = new Set(placed.map(({ supersededBy }) => supersededBy));
+  const rest = [...placed];
+  const ordered: Placed[] = [];
+  for (let best = rest[0]; best !== undefined; best = rest[0]) {
+    const better = best;
+    const newest = rest
+      .filter((turn) => isRival(turn, better))
+      // What has changed a fact holds until something else is said to change.
+      .filter(({ turn }) => !changes.has(better.turn.seq) || tellsChange(saidIn(turn.content)))
+      .reduce((one, other) => (other.turn.seq > one.turn.seq ? other : one), better);
+    ordered.push(newest);
+    rest.splice(rest.indexOf(newest), 1);
+  }
+  return ordered;
+}
+
+/** Whether a later turn may say the newer value of what the better one says. */
+function isRival(later: Placed, better: Placed): boolean {
+  if (later.turn.seq <= better.turn.seq || isQuestion(later.turn.content)) return false;
+  if (later.fused >= EQUAL * better.fused) return true;
+  return later.fused >= SIMILAR * better.fused && commonShare(later, better) >= COMMON;
+}
+
+function commonShare({ covered: later }: Placed, { covered: better }: Placed): number {
+  let [common, total] = [0, 0];
+  for (const [stem, value] of better) {
+    total += value;
+    common += Math.min(value, later.get(stem) ?? 0);
+  }
+  return total === 0 ? 0 : common / total;
+}
