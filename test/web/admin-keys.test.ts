@@ -5,6 +5,7 @@ import { budgetGateway, spending } from '../kit/budgets.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { gateway } from '../kit/gateway.ts';
 import { CHAT, chat, llmProvider } from '../kit/llm-provider.ts';
+import { until } from '../kit/until.ts';
 import { expectAccessible, watchedPage } from '../kit/web-page.ts';
 
 const { browserTest } = sharedBrowser('test/web/admin-keys.test.ts');
@@ -35,7 +36,7 @@ browserTest(
     const secret = await page.locator('.command pre').innerText();
     const authorization = `Bearer ${secret}`;
     expect((await chat(gate, { ...CHAT, max_tokens: 20 }, { authorization })).status).toBe(200);
-    const row = page.getByRole('row', { name: /^ann-laptop/ });
+    const row = page.getByRole('region', { name: 'Keys' }).getByRole('row', { name: /^ann-laptop/ });
     await row.getByText('19 tokens').waitFor();
     expect(await row.innerText()).toContain('acme-*, other');
     await page.getByRole('heading', { name: 'everybody' }).waitFor();
@@ -92,3 +93,117 @@ browserTest('pages that need a database say how to add one', async (browser) => 
     await expectAccessible(page);
   }
 });
+
+browserTest('the Keys page creates a key with its team and metadata, and shows both', async (browser) => {
+  await using folder = await temporaryFolder();
+  await using provider = await llmProvider();
+  await using gate = await budgetGateway(
+    provider,
+    folder.path,
+    { apiKey: { mode: 'strict', virtualKeys: {} } },
+    { options: { admin: true, webApp: ADMIN_PAGES } },
+  );
+  const { page, problems } = await watchedPage(browser, gate.admin);
+  await page.goto(`${gate.admin}/ui/keys`);
+  await page.getByLabel('Name').fill('ann-laptop');
+  await page.getByRole('textbox', { name: 'Team' }).fill('red');
+  await page.getByLabel('Metadata').fill('{"user": ');
+  await page.getByRole('button', { name: 'Create' }).click();
+  await page.getByRole('alert').getByText('Metadata: expected a JSON object').waitFor();
+  await page.getByLabel('Metadata').fill('{"user": "ann", "team": "blue"}');
+  await page.getByRole('button', { name: 'Create' }).click();
+  await page.getByRole('alert').getByText('another team').waitFor();
+  await page.getByLabel('Metadata').fill('{"user": "ann", "note": "<img src=x>"}');
+  await page.getByLabel('Budgets (').fill('10USD/day');
+  await page.getByRole('button', { name: 'Create' }).click();
+  const secret = await page.locator('.command pre').innerText();
+  const row = page.getByRole('region', { name: 'Keys' }).getByRole('row', { name: /^ann-laptop/ });
+  await row.getByText(/^red/).waitFor();
+  await row.getByText('note: <img src=x>').waitFor();
+  // 19 tokens of a call at a thousandth of a dollar, written as on the other pages.
+  expect((await chat(gate, { ...CHAT, max_tokens: 20 }, { authorization: `Bearer ${secret}` })).status).toBe(
+    200,
+  );
+  await row.getByText('$0.019').waitFor();
+  await row.getByText('of $10.00/day').waitFor();
+  // Calls are counted under the team.
+  await page.getByRole('combobox', { name: /^By/ }).selectOption('group');
+  await until(async () => {
+    await page.reload();
+    await page.getByRole('combobox', { name: /^By/ }).selectOption('group');
+    return page
+      .getByRole('row', { name: /^red \$0\.019/ })
+      .waitFor({ timeout: 1_000 })
+      .then(() => true)
+      .catch(() => false);
+  });
+  expect(await page.locator('img').count()).toBe(0);
+  expect(problems).toEqual([]);
+});
+
+browserTest(
+  'the Keys page shows the spend of the month by key, team and model, and what the month will cost at this rate',
+  async (browser) => {
+    await using folder = await temporaryFolder();
+    await using provider = await llmProvider();
+    await using gate = await budgetGateway(
+      provider,
+      folder.path,
+      { apiKey: { mode: 'strict', virtualKeys: {} } },
+      { options: { admin: true, webApp: ADMIN_PAGES } },
+    );
+    const { page } = await watchedPage(browser, gate.admin, { isOwn: true });
+    // Fifteen of thirty days are over.
+    await page.clock.setFixedTime('2026-11-16T00:00:00Z');
+    const sums = { requests: 10, errors: 0, refused: 0, inputTokens: 100, outputTokens: 50 };
+    const row = (group: object, costUsd: string) => ({ group, ...sums, costUsd });
+    const asked: URLSearchParams[] = [];
+    const days = [row({ day: '2026-11-02' }, '6.5'), row({ day: '2026-11-15' }, '5.5')];
+    await page.route('**/api/usage?*', (route) => {
+      const query = new URL(route.request().url()).searchParams;
+      asked.push(query);
+      const rows: Record<string, object[]> = {
+        day: query.get('group') === 'red' ? days.slice(0, 1) : days,
+        'day,group': [
+          row({ day: '2026-11-02', group: 'red' }, '6.5'),
+          row({ day: '2026-11-15', group: '' }, '3'),
+        ],
+        key: [row({ key: 'ann-laptop' }, '12'), row({ key: '' }, '0')],
+        group: [row({ group: 'red' }, '6.5'), row({ group: '' }, '3')],
+        model: [row({ model: 'acme-mini' }, '12')],
+      };
+      const total = { ...sums, costUsd: query.get('group') === 'red' ? '6.5' : '12' };
+      return route.fulfill({ json: { rows: rows[query.get('by') ?? ''] ?? [], total, isCut: false } });
+    });
+    await page.goto(`${gate.admin}/ui/keys`);
+    const spend = page.getByRole('region', { name: 'Spend in November 2026' });
+    const fact = (name: string) => spend.locator('.tiles > div', { hasText: name }).locator('dd');
+    await fact('Cost so far').getByText('$12.00').waitFor();
+    expect(await fact('Month at this rate').innerText()).toBe('$24.00');
+    await spend.getByRole('row', { name: 'ann-laptop $12.00 $24.00 150 10' }).waitFor();
+    await spend.getByRole('row', { name: 'calls without a key $0 $0 150 10' }).waitFor();
+    expect(asked[0]?.get('from')).toBe('2026-11-01T00:00:00.000Z');
+    const chart = spend.getByRole('region', { name: 'Cost per day' });
+    await chart.getByRole('tab', { name: 'Table' }).click();
+    expect(await chart.getByRole('row').allInnerTexts()).toEqual([
+      'Time\tUS dollars',
+      '2026-11-02\t$6.50',
+      '2026-11-15\t$5.50',
+    ]);
+    await spend.getByRole('combobox', { name: /^By/ }).selectOption('group');
+    await spend.getByRole('button', { name: 'red' }).click();
+    await fact('Cost so far').getByText('$6.50').waitFor();
+    expect(await fact('Month at this rate').innerText()).toBe('$13.00');
+    await spend.getByRole('button', { name: /show all/ }).click();
+    await spend.getByRole('button', { name: 'callers without a team' }).click();
+    await fact('Cost so far').getByText('$3.00').waitFor();
+    await expectAccessible(page);
+    await page.setViewportSize({ width: 390, height: 780 });
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+    // The first hours of a month tell nothing of the rest.
+    await page.clock.setFixedTime('2026-11-01T05:00:00Z');
+    await page.reload();
+    await fact('Cost so far').getByText('$12.00').waitFor();
+    expect(await fact('Month at this rate').innerText()).toBe('–');
+  },
+);

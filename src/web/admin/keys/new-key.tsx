@@ -1,4 +1,5 @@
 import { type FormEvent, type ReactNode, useState } from 'react';
+import { isRecord, jsonIn } from '../../../core/foreign.ts';
 import type { ShownKey } from '../../../core/virtual-key.ts';
 import { ask } from '../../shared/api.ts';
 import { Command } from '../../shared/problem.tsx';
@@ -16,7 +17,12 @@ export function NewKey({ created }: { readonly created: () => void }): ReactNode
   const submit = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const form = event.currentTarget;
-    ask<Created>('/api/keys', { method: 'POST', body: settingsOf(new FormData(form)) }).then(
+    const body = settingsOf(new FormData(form));
+    if (typeof body === 'string') {
+      setState({ problem: body });
+      return;
+    }
+    ask<Created>('/api/keys', { method: 'POST', body }).then(
       (made) => {
         setState({ made });
         form.reset();
@@ -36,6 +42,10 @@ export function NewKey({ created }: { readonly created: () => void }): ReactNode
             <input name="name" required autoComplete="off" spellCheck={false} placeholder="ann-laptop" />
           </label>
           <label className="grow">
+            Team
+            <input name="team" autoComplete="off" spellCheck={false} placeholder="support" />
+          </label>
+          <label className="grow">
             Models (empty for all)
             <input name="models" autoComplete="off" spellCheck={false} placeholder="gpt-4o-mini, claude-*" />
           </label>
@@ -51,6 +61,16 @@ export function NewKey({ created }: { readonly created: () => void }): ReactNode
           <label>
             Expires
             <input name="expires" type="date" />
+          </label>
+          <label className="grow">
+            Metadata (JSON, for expressions)
+            <input
+              name="metadata"
+              className="mono"
+              autoComplete="off"
+              spellCheck={false}
+              placeholder='{"user": "ann"}'
+            />
           </label>
           <button type="submit" className="primary">
             Create
@@ -82,8 +102,8 @@ export function NewKey({ created }: { readonly created: () => void }): ReactNode
   );
 }
 
-/** The body of the request; the server checks it and says what is wrong. */
-function settingsOf(form: FormData): object {
+/** The body of the request, which the server checks; or what is wrong with the metadata. */
+function settingsOf(form: FormData): object | string {
   const text = (name: string): string => {
     const value = form.get(name);
     return typeof value === 'string' ? value.trim() : '';
@@ -94,8 +114,15 @@ function settingsOf(form: FormData): object {
       .map((part) => part.trim())
       .filter((part) => part !== '');
   const [models, budgets] = [list('models'), list('budgets')];
+  const metadata = text('metadata') === '' ? {} : jsonIn(text('metadata'));
+  if (!isRecord(metadata)) return 'Metadata: expected a JSON object, such as `{"user": "ann"}`';
+  const team = text('team');
+  if (team !== '' && metadata['team'] !== undefined && metadata['team'] !== team)
+    return 'Metadata: it has another `team` than the field Team';
+  const all = { ...metadata, ...(team === '' ? {} : { team }) };
   return {
     name: text('name'),
+    ...(Object.keys(all).length === 0 ? {} : { metadata: all }),
     ...(models.length === 0 ? {} : { allowedModels: models }),
     ...(budgets.length === 0 ? {} : { budgets }),
     ...(text('expires') === '' ? {} : { expiresAt: `${text('expires')}T23:59:59Z` }),

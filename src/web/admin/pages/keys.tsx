@@ -10,6 +10,8 @@ import { useLoaded } from '../../shared/use-loaded.ts';
 import { visible } from '../../shared/visible.ts';
 import { WithCode } from '../../shared/with-code.tsx';
 import { NewKey } from '../keys/new-key.tsx';
+import { Spend } from '../keys/spend.tsx';
+import { dollars } from '../model/money.ts';
 import { NoDatabase } from '../parts/no-database.tsx';
 
 const EVERY = 5_000;
@@ -48,6 +50,7 @@ export function Keys(): ReactNode {
         </p>
       )}
       <KeyTable keys={data.keys} changed={data.readOnly === null ? reload : undefined} />
+      <Spend />
       <Budgets />
     </>
   );
@@ -81,7 +84,7 @@ function KeyTable({
         <table className="cards">
           <thead>
             <tr>
-              {['Name', 'State', 'Models', 'Budgets', 'Created', 'Expires', ''].map((name) => (
+              {['Name', 'Team', 'State', 'Models', 'Budgets', 'Created', 'Expires', ''].map((name) => (
                 <th key={name} scope="col">
                   {name === '' ? <span className="unseen">Actions</span> : name}
                 </th>
@@ -106,7 +109,8 @@ function KeyRow({
   readonly shown: ShownKey;
   readonly changed: (() => void) | undefined;
 }): ReactNode {
-  const { name, hint, state, allowedModels, budgets, createdAt, expiresAt } = shown;
+  const { name, hint, state, allowedModels, metadata, budgets, createdAt, expiresAt } = shown;
+  const { team, ...others } = metadata;
   const [mark, tone] = STATES[state];
   return (
     <tr>
@@ -116,6 +120,16 @@ function KeyRow({
         </Link>{' '}
         <code className="quiet whole">…{visible(hint)}</code>
       </th>
+      <td className="any" data-name="Team">
+        <div>
+          {team === undefined ? <span className="quiet">no team</span> : visible(textOf(team))}
+          {Object.entries(others).map(([label, value]) => (
+            <div key={label} className="quiet">
+              {visible(label)}: {visible(textOf(value))}
+            </div>
+          ))}
+        </div>
+      </td>
       <td className={`short ${tone}`} data-name="State">
         <span>
           {mark} {state}
@@ -144,6 +158,9 @@ function KeyRow({
     </tr>
   );
 }
+
+/** A value of the metadata, which may be anything. */
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
 
 /** Asks first: a revoked key cannot be restored. */
 function Revoke({ shown, changed }: { readonly shown: ShownKey; readonly changed: () => void }): ReactNode {
@@ -215,12 +232,15 @@ function Budgets(): ReactNode {
   );
 }
 
-/** `1,000,000 tokens/month` for `1000000tokens/month`; a limit in another form is unchanged. */
+/** `1,000,000 tokens/month` for `1000000tokens/month`, `$10.00/day` for `10USD/day`; a limit in another form is unchanged. */
 const limitText = (limit: string): string =>
-  limit.replace(
-    /^([\d.,_]+)\s*(?=[a-z])/i,
-    (_, value: string) => `${count(Number.parseFloat(value.replaceAll(/[,_]/g, '')))} `,
+  limit.replace(/^([\d.,_]+)\s*([a-z]+)/i, (_, value: string, unit: string) =>
+    amountText(Number.parseFloat(value.replaceAll(/[,_]/g, '')), unit),
   );
+
+/** `$0.030`, `20 tokens`: as on all pages. */
+const amountText = (value: number, unit: string): string =>
+  /^usd$/i.test(unit) ? dollars(value) : `${count(value)} ${unit}`;
 
 /** How much of a budget is used: by calls that have ended, and by open ones. */
 function BudgetBar({ budget, of }: { readonly budget: ShownBudget; readonly of: string }): ReactNode {
@@ -234,11 +254,11 @@ function BudgetBar({ budget, of }: { readonly budget: ShownBudget; readonly of: 
       <meter min={0} max={max} value={used} high={max * 0.8} aria-label={`${limit} of ${of}: share used`} />{' '}
       <span className={isUsedUp ? 'bad' : ''}>
         {isUsedUp ? '✗ ' : ''}
-        {count(Number(spent))} {unit}
+        {amountText(Number(spent), unit)}
       </span>{' '}
       <span className="quiet">
         of {visible(limitText(limit))}
-        {Number(reserved) === 0 ? '' : `, ${count(Number(reserved))} reserved by open calls`}
+        {Number(reserved) === 0 ? '' : `, ${amountText(Number(reserved), unit)} reserved by open calls`}
         {resetsAt === undefined ? null : (
           <>
             , <span className="whole">resets on {time(resetsAt).replace(/:00$/, '')}</span>
