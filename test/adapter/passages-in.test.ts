@@ -127,3 +127,18 @@ test('a passage with copies says where they stand, and in which words they diffe
   expect(text).toContain(`Almost the same text is in ${alsoIn[0].source}#copies`);
   if (alsoIn[0].differs !== undefined) expect(text).toContain('(there: twice)');
 });
+
+test('search_episodes says what to do when it finds nothing', async () => {
+  const { text, structured } = await ask(
+    { query: 'quantum', sessionId: 'unknown', from: '2030-01-01T00:00:00Z' },
+    'search_episodes',
+  );
+  expect(structured.hint).toBe(
+    'no turn fits: leave out sessionId, from, or use other words, or search documents with search_knowledge',
+  );
+  expect(text).toBe(`No turns.\n\n${structured.hint}`);
+  await using empty = await memoryBackend();
+  await using other = await memoryAdapter(empty.url, { toolSet: 'extended' });
+  const { result } = await other.call('search_episodes', {});
+  expect(result.structuredContent.hint).toMatch(/^no turn is stored in this memory yet/);
+});

@@ -155,6 +155,7 @@ browserTest(
       docs: {
         'ports.md': ports,
         'keys.md': '# Keys\n\nA key of the backend.\n',
+        'copy/keys.md': '# Keys\n\nA key of the backend.\n',
         'sun.md': '# Sun\n\nShines.\n',
       },
       pages: MEMORY_PAGES,
@@ -171,6 +172,9 @@ browserTest(
     )) as string[];
     expect(standings.slice(0, 3)).toEqual(['given', 'same document as a better result', 'given']);
     expect(new Set(standings.slice(3))).toEqual(new Set(['beyond the limit']));
+    await page.getByText('Almost the same text: copy/keys.md').waitFor();
+    await page.getByRole('link', { name: 'copy/keys.md' }).click();
+    await page.waitForURL(/\/browser\?id=[0-9a-f]{24}$/);
   },
 );
 

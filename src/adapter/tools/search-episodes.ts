@@ -37,6 +37,7 @@ export const searchEpisodes = defineTool({
     turns: z.array(foundTurn),
     ranked: z.boolean().optional().describe('Whether no turn has all words, so that the best are returned.'),
     count: z.int(),
+    hint: z.string().optional().describe('What to do if no turn was found.'),
     nextCursor: z.int().nullable().describe('For the turns that follow; null if there are none.'),
   }),
   readOnly: true,
@@ -51,17 +52,37 @@ export const searchEpisodes = defineTool({
       timeout: LIMITS.callTimeout,
       signal,
     }),
-  shorten: (reply) => ({
-    ...reply,
-    turns: reply.turns.map(shortenedTurn),
-  }),
+  shorten(reply, args) {
+    const hint = reply.turns.length === 0 ? hintFor(args) : undefined;
+    return { ...reply, turns: reply.turns.map(shortenedTurn), ...(hint !== undefined && { hint }) };
+  },
   structured: (reply, { query = '', passagesIn: where }) => ({
     ...reply,
     turns: structuredPassages(reply.turns, query, where),
   }),
-  text({ turns, nextCursor }, { query = '', passagesIn: where }) {
+  text({ turns, nextCursor, hint }, { query = '', passagesIn: where }) {
     const said = turns.map((turn) => ({ heading: turnHeading(turn), content: turn.content }));
     const more = nextCursor === null ? '' : `\n\nMore follow: repeat the call with cursor: ${nextCursor}.`;
-    return `${textOfPassages('turn', said, query, where)}${more}`;
+    return `${textOfPassages('turn', said, query, where)}${more}${hint === undefined ? '' : `\n\n${hint}`}`;
   },
 });
+
+/** What to do if no turn was found. */
+function hintFor({
+  query,
+  cursor,
+  ...args
+}: { readonly [Name in 'query' | (typeof FILTERS)[number]]?: string | undefined } & {
+  readonly cursor?: number | undefined;
+}): string | undefined {
+  if (cursor !== undefined) return undefined;
+  const filters = FILTERS.filter((name) => args[name] !== undefined);
+  const fewer = filters.length === 0 ? [] : [`leave out ${filters.join(', ')}`];
+  const other = query === undefined ? [] : ['use other words', 'search documents with search_knowledge'];
+  const ways = [...fewer, ...other];
+  return ways.length === 0
+    ? 'no turn is stored in this memory yet: store_episodic stores turns'
+    : `no turn fits: ${ways.join(', or ')}`;
+}
+
+const FILTERS = ['sessionId', 'agentId', 'from', 'to'] as const;

@@ -36,6 +36,14 @@ export interface SearchResult extends Entity {
   readonly truncated?: true;
   readonly score: number;
   readonly cosine: number | null;
+  /** Where almost the same text stands. */
+  readonly alsoIn?: readonly {
+    readonly id: string;
+    readonly name: string;
+    readonly path?: string;
+    readonly source?: string;
+  }[];
+  readonly copies?: number;
   readonly debug?: { readonly words: number; readonly vector: number | null; readonly fused: number };
 }
 

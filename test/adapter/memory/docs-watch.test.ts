@@ -28,8 +28,10 @@ test('files that are changed, added, renamed and deleted are read at once, also 
   const at = (path: string): string => join(backend.docs, path);
   await writeFile(at('a.md'), '# A\n\nThree.\n');
   await becomes(backend, { 'a.md': 'Three.', 'guide/b.md': 'Two about coffee.' });
+  const renamed = await backend.memory.store.document('docs_dir', 'guide/b.md');
   await rename(at('guide/b.md'), at('guide/c.md'));
   await becomes(backend, { 'a.md': 'Three.', 'guide/c.md': 'Two about coffee.' });
+  expect((await backend.memory.store.document('docs_dir', 'guide/c.md'))?.id).toBe(renamed?.id);
   await mkdir(at('new/deep'), { recursive: true });
   await writeFile(at('new/deep/d.md'), '# D\n\nFour.\n');
   await becomes(backend, { 'a.md': 'Three.', 'guide/c.md': 'Two about coffee.', 'new/deep/d.md': 'Four.' });

@@ -1,4 +1,4 @@
-import type { ReactNode } from 'react';
+import { Fragment, type ReactNode } from 'react';
 import { Link } from '../../shared/router.tsx';
 import { visible } from '../../shared/visible.ts';
 import type { SearchResult } from '../model.ts';
@@ -26,7 +26,7 @@ export function Result({
   readonly query: string;
   readonly standing: Standing;
 }): ReactNode {
-  const { id, name, type, content, truncated, score, metadata } = result;
+  const { id, name, type, content, truncated, score, metadata, alsoIn = [], copies } = result;
   return (
     <li className={`panel result ${standing}`}>
       <div className="scores">
@@ -53,6 +53,20 @@ export function Result({
         )}
         {truncated === true ? <span className="quiet"> … (truncated; open it to see all of it)</span> : null}
       </p>
+      {alsoIn.length === 0 ? null : (
+        <p className="quiet">
+          Almost the same text:{' '}
+          {alsoIn.map(({ id: copy, name: title, path, source }, index) => (
+            <Fragment key={copy}>
+              {index > 0 ? ', ' : ''}
+              <Link to="/browser" query={{ id: copy }}>
+                {visible(path ?? source ?? title)}
+              </Link>
+            </Fragment>
+          ))}
+          {copies === undefined ? '' : ` and ${copies - alsoIn.length} more`}
+        </p>
+      )}
     </li>
   );
 }
