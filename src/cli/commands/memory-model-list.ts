@@ -1,8 +1,9 @@
 import { addedModels, modelsFolder } from '../../adapter/memory/embed/models/model-store.ts';
 import { EXIT_CODES } from '../../core/exit-codes.ts';
 import { displayWidth, escapeControls } from '../../core/render/width.ts';
-import type { Run } from '../context.ts';
+import type { Context, Run } from '../context.ts';
 import { asCalled } from '../invocation.ts';
+import { asModelError } from '../memory/model-errors.ts';
 import { sizeText } from '../memory/model-size.ts';
 import { table } from '../proxy/print.ts';
 
@@ -10,7 +11,7 @@ const HEADER = ['NAME', 'DIMENSIONS', 'SIZE', 'ADDED', 'SOURCE'];
 
 /** Lists the models that were added. */
 export const run: Run<object> = async (_options, context) => {
-  const models = addedModels(modelsFolder(context.env));
+  const models = modelsOf(context);
   if (models.length === 0) {
     context.stdout.write(asCalled('no models: agctl memory model add adds one\n', context));
     return EXIT_CODES.ok.code;
@@ -35,3 +36,11 @@ export const run: Run<object> = async (_options, context) => {
   );
   return EXIT_CODES.ok.code;
 };
+
+function modelsOf({ env }: Context): ReturnType<typeof addedModels> {
+  try {
+    return addedModels(modelsFolder(env));
+  } catch (error) {
+    throw asModelError(error);
+  }
+}

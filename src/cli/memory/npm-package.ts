@@ -43,10 +43,11 @@ export async function packedPackage(
   { env, cwd }: Context,
 ): Promise<string> {
   const spec = version === undefined ? name : `${name}@${version}`;
+  const args = ['pack', '--ignore-scripts', '--pack-destination', folder, spec];
+  // npm is a script on Windows, which a shell has to run; the characters of SPEC mean nothing inside quotes.
   const isWindows = process.platform === 'win32';
-  const args = ['pack', '--ignore-scripts', '--pack-destination', folder, isWindows ? `"${spec}"` : spec];
-  // npm is a script there; the characters of SPEC mean nothing inside quotes.
-  const npm = spawn('npm', args, {
+  const [command, given] = isWindows ? [`npm ${args.map((arg) => `"${arg}"`).join(' ')}`, []] : ['npm', args];
+  const npm = spawn(command, given, {
     cwd,
     env: { ...env },
     stdio: ['ignore', 'ignore', 'pipe'],

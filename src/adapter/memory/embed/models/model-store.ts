@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { AppError } from '../../../../core/errors.ts';
+import { AppError, messageOf } from '../../../../core/errors.ts';
+import { errorCode } from '../../../../core/foreign.ts';
 import { dataHome } from '../../data-home.ts';
 import { MANIFEST, type ModelManifest, manifestIn } from './manifest.ts';
 
@@ -18,15 +19,29 @@ export const MODEL_NAME_FORM =
 export const isModelName = (text: string): boolean =>
   /^[a-z0-9][a-z0-9._-]{0,63}$/.test(text) && text !== 'builtin';
 
-/** Added models by name; those whose manifest cannot be read have none. */
+/**
+ * Added models by name; those whose manifest cannot be read have none.
+ *
+ * @throws AppError `bad_request` if the folder cannot be read
+ */
 export function addedModels(
   models: string,
 ): readonly { name: string; manifest: ModelManifest | undefined }[] {
-  if (!existsSync(models)) return [];
-  return readdirSync(models)
+  return namesIn(models)
     .filter((name) => isModelName(name) && existsSync(join(models, name, MANIFEST)))
     .sort()
     .map((name) => ({ name, manifest: readable(join(models, name)) }));
+}
+
+function namesIn(models: string): readonly string[] {
+  try {
+    return readdirSync(models);
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return [];
+    throw new AppError('bad_request', {
+      message: `the folder of models cannot be read: ${messageOf(error)}`,
+    });
+  }
 }
 
 function readable(folder: string): ModelManifest | undefined {
