@@ -7,6 +7,8 @@ export interface ArchiveEntry {
   readonly content?: Buffer | string;
   /** Target of a symbolic link, in place of a content. */
   readonly link?: string;
+  /** What the archive says of the length of the content, in place of the truth. */
+  readonly size?: number;
   /** Of a ZIP archive: what its list says of the file, in place of the truth. */
   readonly crc?: number;
 }
@@ -20,7 +22,7 @@ export function tarOf(entries: readonly ArchiveEntry[]): Buffer {
     const header = Buffer.alloc(512);
     header.write(entry.path, 0, 100);
     header.write('0000644\0', 100);
-    header.write(`${bytes.length.toString(8).padStart(11, '0')}\0`, 124);
+    header.write(`${(entry.size ?? bytes.length).toString(8).padStart(11, '0')}\0`, 124);
     header.write(entry.link === undefined ? '0' : '2', 156);
     header.write(entry.link ?? '', 157, 100);
     header.write('ustar\x0000', 257);
@@ -46,7 +48,7 @@ export function zipOf(entries: readonly ArchiveEntry[]): Buffer {
     fields.writeUInt16LE(8, 2);
     fields.writeUInt32LE(entry.crc ?? crc32(bytes), 8);
     fields.writeUInt32LE(packed.length, 12);
-    fields.writeUInt32LE(bytes.length, 16);
+    fields.writeUInt32LE(entry.size ?? bytes.length, 16);
     fields.writeUInt16LE(name.length, 20);
     const local = Buffer.concat([
       Buffer.from('PK\x03\x04\x14\0', 'latin1'),

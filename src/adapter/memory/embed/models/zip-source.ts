@@ -48,7 +48,8 @@ async function filesOf(archive: string, file: FileHandle): Promise<ReadonlyMap<s
   const files = new Map<string, ZipEntry>();
   for await (const entry of zipEntries(file)) {
     budget.addFile();
-    const { path, isFile } = entry;
+    const { path, isFile, size } = entry;
+    budget.addBytes(size);
     if (!staysInside(path))
       refuseSource(archive, `contains ${JSON.stringify(path)}, which leads out of the archive`);
     if (files.has(path)) refuseSource(archive, `contains ${path} twice`);

@@ -153,6 +153,35 @@ test('an archive that is cut off or damaged is refused at every place', async ()
   }
 });
 
+test('an archive that unpacks to too much, or has too many files, is refused before it is unpacked', async () => {
+  await using folder = await temporaryFolder();
+  const GIB = 1024 ** 3;
+  const large = [
+    { path: 'a.bin', content: 'x', size: 3 * GIB },
+    { path: 'b.bin', content: 'x', size: 3 * GIB },
+  ];
+  const [first] = large;
+  const many = Array.from({ length: 20_001 }, (_, index) => ({ path: `${index}` }));
+  for (const [name, bytes, message] of [
+    ['large.zip', zipOf(large), /has more than 4 GiB, unpacked, which is too much for a model/],
+    ['large.tgz', tarOf([{ path: 'a.bin', content: 'x', size: 5 * GIB }]), /has more than 4 GiB, unpacked/],
+    [
+      'lying.zip',
+      zipOf([SAFE, { ...(first as ArchiveEntry), size: 9 }]),
+      /a\.bin cannot be unpacked: it is damaged/,
+    ],
+    ['many.zip', zipOf(many), /has more than 20000 files: name the folder of the model itself/],
+    ['many.tgz', tarOf(many), /has more than 20000 files/],
+  ] as const) {
+    writeFileSync(join(folder.path, name), bytes);
+    const { source } = await openSource(join(folder.path, name));
+    const copied = source
+      .list()
+      .then(() => source.copy(new Map([['a.bin', join(folder.path, 'out', name)]])));
+    await expect(copied, name).rejects.toThrow(message);
+  }
+});
+
 test('a file that is no archive is refused with the kinds that are read', async () => {
   await using folder = await temporaryFolder();
   for (const content of ['', 'PK', 'hello', 'Rar!\x1a\x07\x01\x00']) {
