@@ -205,3 +205,62 @@ browserTest(
     expect(problems).toEqual([]);
   },
 );
+
+/** Where the parts of a wrapped line begin: the left edges of its text on each visual line, the first one first. */
+const EDGES = `(() => {
+  const line = [...document.querySelector('.code').shadowRoot.querySelectorAll('.cm-line')].find((each) =>
+    each.textContent.includes('rules: '),
+  );
+  const texts = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);
+  const lefts = new Map();
+  while (texts.nextNode()) {
+    const { data } = texts.currentNode;
+    for (let at = 0; at < data.length; at += 1) {
+      if (data[at] === ' ') continue;
+      const range = document.createRange();
+      range.setStart(texts.currentNode, at);
+      range.setEnd(texts.currentNode, at + 1);
+      const { left, top } = range.getBoundingClientRect();
+      const row = Math.round(top / 10);
+      lefts.set(row, Math.min(left, lefts.get(row) ?? Infinity));
+    }
+  }
+  return [...lefts].sort(([a], [b]) => a - b).map(([, left]) => left);
+})()`;
+
+browserTest('wrapped lines of the config page keep their indentation', async (browser) => {
+  await using opened = await open(browser);
+  const { page, problems } = opened;
+  const rule = 'request.headers["x-team"] in ["red", "green", "blue", "violet"] && request.method != "PUT"';
+  await typeAfter(page, 'directResponse', `\nauthorization: {rules: ['${rule}']}`);
+  for (const width of [390, 700]) {
+    await page.setViewportSize({ width, height: 780 });
+    await until(async () => ((await page.evaluate(EDGES)) as number[]).length > 1);
+    const [first = 0, ...others] = (await page.evaluate(EDGES)) as number[];
+    for (const left of others) expect(left).toBeGreaterThanOrEqual(first - 1);
+  }
+  // Keys of pages, such as `g r`, are letters here.
+  expect(new URL(page.url()).pathname).toBe('/ui/config');
+  expect(problems).toEqual([]);
+});
+
+browserTest('texts of the config page have code instead of backticks', async (browser) => {
+  await using opened = await open(browser);
+  const { page, problems } = opened;
+  await typeAfter(page, 'port: 0', '\nnowhere: 1');
+  await page.getByRole('region', { name: 'Problems' }).getByText('nowhere').first().waitFor();
+  await page.locator('.cm-lintRange-error').first().hover();
+  const tooltip = page.locator('.cm-tooltip');
+  await tooltip.locator('code').first().waitFor();
+  expect(await tooltip.first().innerText()).not.toContain('`');
+  // Descriptions of keys, too.
+  await page.mouse.move(0, 0);
+  await tooltip.first().waitFor({ state: 'hidden' });
+  await typeAfter(page, '# what we serve', '\nui: 1');
+  await page.keyboard.press('Escape');
+  await editorOf(page).getByText('ui', { exact: true }).hover();
+  await tooltip.locator('.about code').first().waitFor();
+  expect(await tooltip.allInnerTexts()).not.toContainEqual(expect.stringContaining('`'));
+  expect(await page.getByRole('main').innerText()).not.toContain('`');
+  expect(problems).toEqual([]);
+});

@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react';
 import { visible } from './visible.ts';
+import { WithCode } from './with-code.tsx';
 
 /** A choice of one value, with its label. A value without a text of its own is shown as it is. */
 export function Select({
@@ -33,7 +34,7 @@ export function Select({
 export function Failure({ text }: { readonly text: string }): ReactNode {
   return text === '' ? null : (
     <p role="alert" className="bad">
-      ✗ {visible(text)}
+      ✗ <WithCode text={text} />
     </p>
   );
 }

@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react';
 import { CopyButton } from './copy.tsx';
+import { WithCode } from './with-code.tsx';
 
 /** Displays what failed and what to do next. Announced when it appears. */
 export function Problem({
@@ -19,7 +20,9 @@ export function Problem({
       <p>
         <strong>✗ {title}</strong>
       </p>
-      <p>{error.message}</p>
+      <p>
+        <WithCode text={error.message} />
+      </p>
       {command === undefined ? null : <Command text={command} />}
       {retry === undefined ? null : (
         <button type="button" onClick={retry}>

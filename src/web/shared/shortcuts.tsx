@@ -76,7 +76,8 @@ function changed(): void {
 function onKey(event: KeyboardEvent): void {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
   const key = event.key === ' ' ? 'Space' : event.key;
-  if (!mayAct(event.target, key)) return;
+  // The target of a key in the editor of the configuration is the element that has its shadow root.
+  if (!mayAct(event.composedPath()[0] ?? null, key)) return;
   const sequence = performance.now() - pendingSince < SEQUENCE && pending !== '' ? `${pending} ${key}` : key;
   const all = [...holders].flatMap(({ current }) => current);
   const found = all.findLast(({ keys }) => keys === sequence) ?? all.findLast(({ keys }) => keys === key);

@@ -3,6 +3,7 @@ import type { Extension } from '@codemirror/state';
 import { type EditorView, hoverTooltip } from '@codemirror/view';
 import { ask } from '../../shared/api.ts';
 import { type Place, placeAt } from './place.ts';
+import { withCode } from './with-code.ts';
 
 /** An answer of `/api/config/schema`. */
 interface Hint {
@@ -40,7 +41,7 @@ const complete: CompletionSource = async ({ state, pos, explicit }) => {
           .map(({ name, description, kind }) => ({
             label: name,
             ...(kind === 'value' ? {} : { detail: kind }),
-            ...(description === undefined ? {} : { info: description }),
+            ...(description === undefined ? {} : { info: () => withCode(description) }),
             apply: name + ENDS[kind](' '.repeat(place.column)),
           }));
   return options.length === 0 ? null : { from: place.from, options, validFor: /^[\w.-]*$/ };
@@ -64,7 +65,7 @@ const describe = hoverTooltip(async (view: EditorView, pos: number) => {
   if (description === undefined) return null;
   const dom = document.createElement('div');
   dom.className = 'about';
-  dom.textContent = description;
+  dom.append(withCode(description));
   return { pos: from, end: from + key.length, above: true, create: () => ({ dom }) };
 });
 

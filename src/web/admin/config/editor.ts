@@ -10,6 +10,8 @@ import { drawSelection, EditorView, keymap, lineNumbers } from '@codemirror/view
 import { tags } from '@lezer/highlight';
 import { completion } from './completion.ts';
 import { undoable } from './undo.ts';
+import { withCode } from './with-code.ts';
+import { wrappedIndent } from './wrapped-indent.ts';
 
 /** A marked range, as offsets into the text. */
 export interface Mark {
@@ -68,6 +70,7 @@ export function createEditor({ host, text, label, changed }: EditorOptions): Edi
           from: Math.min(from, length),
           to: Math.min(Math.max(from, to), length),
           ...rest,
+          renderMessage: () => withCode(rest.message),
         }),
       );
       view.dispatch(setDiagnostics(view.state, fitting));
@@ -108,6 +111,7 @@ function open(host: HTMLElement, doc: string, label: string, more: Extension): E
     yaml(),
     theme,
     EditorView.lineWrapping,
+    wrappedIndent,
     EditorView.contentAttributes.of({ 'aria-label': label, spellcheck: 'false' }),
     more,
   ];
@@ -172,6 +176,7 @@ const look = EditorView.theme({
     border: '1px solid var(--edge)',
     maxWidth: 'min(40rem, 80vw)',
   },
+  '.cm-tooltip code': { fontFamily: 'ui-monospace, monospace', fontSize: '0.92em' },
   '.cm-tooltip .about': { padding: '0.3rem 0.5rem' },
   '.cm-tooltip.cm-tooltip-autocomplete > ul > li': { padding: '0.15rem 0.5rem' },
   '.cm-tooltip.cm-tooltip-autocomplete > ul > li[aria-selected]': {
