@@ -38,6 +38,7 @@ const LONG = [
   'test/cli/idle-collection.test.ts',
   'test/cli/memory-backup.test.ts',
   'test/cli/memory-data.test.ts',
+  'test/cli/memory-model.test.ts',
   'test/core/diagnostics-fuzz.test.ts',
   'test/core/json-members.test.ts',
   'test/core/yaml-hostile.test.ts',

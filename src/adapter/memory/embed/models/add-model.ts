@@ -6,7 +6,7 @@ import { AppError } from '../../../../core/errors.ts';
 import { createOnnxEmbedder } from '../onnx/onnx-embedder.ts';
 import { runtimeProblem } from '../onnx/runtime.ts';
 import { findModel } from './find-model.ts';
-import { MANIFEST, type ModelManifest, manifestIn, type StoredFile } from './manifest.ts';
+import { MANIFEST, type ModelManifest, manifestIn, type StoredFile, verifyModel } from './manifest.ts';
 import { refuseSource } from './model-source.ts';
 import { isModelName, MODEL_NAME_FORM } from './model-store.ts';
 import type { OpenedSource } from './open-source.ts';
@@ -63,7 +63,13 @@ export async function addModel(
     const known = existsSync(folder) ? manifestIn(folder) : undefined;
     const problem = runtimeProblem();
     const isSame = known !== undefined && isDeepStrictEqual(known.files, files);
-    if (isSame && (known.dimensions !== undefined || problem !== undefined))
+    // Damaged files are replaced, and a model is opened that could not be opened when it was added.
+    const isWhole =
+      isSame &&
+      (await verifyModel(folder)
+        .then(() => true)
+        .catch(() => false));
+    if (isWhole && (known.dimensions !== undefined || problem !== undefined))
       return {
         ...{ name, folder, manifest: known, isKnown: true },
         unchecked: known.dimensions === undefined ? problem : undefined,
@@ -78,7 +84,6 @@ export async function addModel(
       mode: 0o600,
       flush: true,
     });
-    // The same files, which could not be opened then.
     if (isSame) rmSync(folder, { recursive: true });
     await rename(partial, folder);
     return { name, folder, manifest, isKnown: false, unchecked: problem };

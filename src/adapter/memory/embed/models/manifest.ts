@@ -76,7 +76,7 @@ export async function verifyModel(folder: string): Promise<void> {
   if (manifest === undefined) return;
   const differs = (file: string, how: string): AppError =>
     new AppError('bad_request', {
-      message: `${join(folder, file)} ${how}: remove the model and add it again from ${manifest.source}`,
+      message: `${join(folder, file)} ${how}: add the model again, from ${manifest.source}`,
     });
   for (const [file, { bytes, sha256 }] of Object.entries(manifest.files)) {
     const stat = statSync(join(folder, file), { throwIfNoEntry: false });
