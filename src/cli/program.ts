@@ -2,6 +2,7 @@ import { Argument, Command, Option } from 'commander';
 import { mcpClients } from '../core/clients/mcp-clients.ts';
 import { exitCodeTable } from '../core/exit-codes.ts';
 import { VERSION } from '../core/version.ts';
+import { auditCommand } from './audit-program.ts';
 import { cassetteCommands } from './cassette-program.ts';
 import { configCommands, FILE_OPTION } from './config-program.ts';
 import type { Bind, Context } from './context.ts';
@@ -67,6 +68,7 @@ export function createProgram(context: Context, setExit: (code: number) => void,
   const keys = keysCommands(program, run);
   const users = usersCommands(program, run);
   usageCommand(program, run);
+  auditCommand(program, run);
   program.commandsGroup('More:');
   completionCommand(program, run);
   infoCommands(program, run);

@@ -13,6 +13,7 @@ import { type NewPins, newPins } from '../add/new-pins.ts';
 import { sourceTarget } from '../add/source-target.ts';
 import { lineOfTarget, onlyTarget, type TargetList, targetListOf } from '../add/target-list.ts';
 import { addVariables } from '../add/variables-file.ts';
+import { auditWrite } from '../audit/own-change.ts';
 import type { Place } from '../clients/place.ts';
 import { configFileOf } from '../config-file.ts';
 import type { Context, Run } from '../context.ts';
@@ -79,6 +80,7 @@ export const run: Run<Options> = async (options, given) => {
   });
   const envPath = variablesFile(given, file)?.path;
   write({ file: resolve(context.cwd, file), text, before, pins, missing, envPath });
+  await auditWrite({ command: 'agctl add', file, before, after: text }, context);
   context.stdout.write(
     report({ name, file, target, imported, missing, awaited, envPath, pins, context, options, list }),
   );

@@ -4,6 +4,7 @@ import { messageOf } from '../../core/errors.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { replaceFile } from '../../core/replace-file.ts';
 import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
+import { auditWrite } from '../audit/own-change.ts';
 import { configFileOf } from '../config-file.ts';
 import type { Run } from '../context.ts';
 
@@ -26,6 +27,7 @@ export const run: Run<Options> = async (options, context) => {
     if (options.check) context.stdout.write(`${file}\n`);
     else if (file !== '-') {
       write(file, formatted, text);
+      await auditWrite({ command: 'agctl config fmt', file, before: text, after: formatted }, context);
       context.stderr.write(`${file}: formatted\n`);
     }
   }

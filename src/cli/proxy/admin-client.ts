@@ -223,7 +223,9 @@ function refusal(
   const endpoint = path.replace(/\?.*/s, '');
   const said = firstLine(body);
   const words = `${status} ${STATUS_CODES[status] ?? ''}`.trim();
-  if (status === 403 && said.startsWith(READ_ONLY)) return new CommandError('refused', said);
+  // These say all there is to say.
+  if (status === 403 && (said.startsWith(READ_ONLY) || / needs the role `\w+`, and /.test(said)))
+    return new CommandError('refused', said);
   if (status === 401 || status === 403)
     return new CommandError(
       'refused',

@@ -5,8 +5,9 @@ import { fileURLToPath } from 'node:url';
 import fastifyStatic from '@fastify/static';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { AppError } from '../../../core/errors.ts';
+import { membersOf, stringIn } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import type { Log } from '../../../core/log.ts';
+import type { Log, LogFields } from '../../../core/log.ts';
 import { MEMORY_API_LIMITS } from '../../../core/memory-limits.ts';
 import { PACKAGE_ROOT } from '../../../core/package-root.ts';
 import type { Caller } from '../../caller.ts';
@@ -70,15 +71,41 @@ export async function createMemoryApp({ memories, access, log, pages }: AppParts
     addEndpoint(app, endpoint, (request) => {
       const caller = callers.get(request);
       if (caller === undefined) throw new Error('the caller of an endpoint was not identified');
+      const { audit } = endpoint;
+      const audited = async (answer: Promise<Answer>, namespace?: string): Promise<Answer> => {
+        const { body, ...rest } = await answer;
+        if (audit !== undefined) logDeletion(log, audit, body, { ...whoIs(request, caller), namespace });
+        return { body, ...rest };
+      };
       if (endpoint.isForAll) {
         checkTrusted(caller);
-        return (call) => endpoint.run({ ...call, memories });
+        return (call) => audited(endpoint.run({ ...call, memories }));
       }
       const namespace = namespaceOf(caller, access);
-      return (call) => memories.use(namespace, (memory) => endpoint.run({ ...call, memory }));
+      return (call) =>
+        audited(
+          memories.use(namespace, (memory) => endpoint.run({ ...call, memory })),
+          namespace,
+        );
     });
   await addPages(app, pages);
   return app;
+}
+
+/** Whose key a request has, and where it came from. */
+function whoIs({ socket, headers }: FastifyRequest, { isTrusted, namespace }: Caller): LogFields {
+  const key = headers.authorization === undefined ? 'none' : isTrusted ? 'main' : `of ${namespace}`;
+  return { 'actor.key': key, from: socket.remoteAddress };
+}
+
+/**
+ * Says in the log that something was deleted, whatever its levels: how much, and not what, because what was to be forgotten would be in the
+ * log. A preview deletes nothing.
+ */
+function logDeletion(log: Log, action: string, answer: object, fields: LogFields): void {
+  const { deleted, counts, name } = membersOf(answer);
+  if (deleted !== true) return;
+  log.always('audit', action, { outcome: 'done', ...fields, target: stringIn(name), deleted: counts });
 }
 
 /** @param permit the endpoint for the caller of a request; throws if the caller may not use it */

@@ -39,6 +39,8 @@ interface EndpointParts<Params extends z.ZodType, Query extends z.ZodType, Body 
   readonly method: 'GET' | 'POST' | 'DELETE';
   /** Path below `/api/memory`. */
   readonly path: string;
+  /** What the log calls it when it has deleted something, such as `memory.forget`. */
+  readonly audit?: string;
   readonly params?: Params;
   readonly query?: Query;
   /** Longest body in bytes. Default: `MEMORY_API_LIMITS.requestBytes`. */

@@ -31,6 +31,7 @@ async function erase(
 
 const session = defineEndpoint({
   method: 'DELETE',
+  audit: 'memory.delete',
   path: '/sessions/:id',
   params: z.strictObject({ id: sessionId }),
   query: options,
@@ -39,6 +40,7 @@ const session = defineEndpoint({
 
 const document = defineEndpoint({
   method: 'DELETE',
+  audit: 'memory.delete',
   path: '/documents/:id',
   params: id,
   query: options,
@@ -47,6 +49,7 @@ const document = defineEndpoint({
 
 const entity = defineEndpoint({
   method: 'DELETE',
+  audit: 'memory.delete',
   path: '/entities/:id',
   params: id,
   query: options,
@@ -70,6 +73,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
 
 const relation = defineEndpoint({
   method: 'DELETE',
+  audit: 'memory.delete',
   path: '/relations',
   query: z.strictObject({
     from: z.string().min(1).max(LIMITS.nameLength),
@@ -103,6 +107,7 @@ const request = z
 export const forget = defineEndpoint({
   method: 'POST',
   path: '/forget',
+  audit: 'memory.forget',
   body: request,
   run: async ({ body: { about, ...options }, memory }) => ({
     body: await memory.store.erase({ about }, options),

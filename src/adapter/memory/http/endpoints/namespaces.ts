@@ -19,6 +19,7 @@ export const namespaces = defineEndpointForAll({
 export const namespaceDelete = defineEndpointForAll({
   method: 'DELETE',
   path: '/namespaces/:name',
+  audit: 'memory.delete',
   params: z.strictObject({ name: namespaceName }),
   async run({ params: { name }, memories }) {
     if (name === DEFAULT_NAMESPACE)

@@ -1,0 +1,75 @@
+import { dirname, resolve } from 'node:path';
+import { AppError, detailOf } from '../../core/errors.ts';
+import { CommandError } from '../../core/exit-codes.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { SILENT_LOG } from '../../core/log.ts';
+import { shownEvent } from '../../server/audit/event.ts';
+import { listEvents } from '../../server/audit/table.ts';
+import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
+import { DatabaseError } from '../../server/database/driver.ts';
+import { GatewayDatabase } from '../../server/database/gateway-database.ts';
+import type { EventPage, Wanted } from '../commands/audit.ts';
+import type { Context } from '../context.ts';
+import { withFileBeside } from '../env-file.ts';
+
+interface StoredEvents {
+  page(limit: number, after: number | undefined): Promise<EventPage>;
+  close(): Promise<void>;
+}
+
+/**
+ * The events in the database of a configuration file. Creates no database and no tables: a gateway of an earlier version may use it.
+ *
+ * @throws CommandError
+ */
+export async function storedEvents(wanted: Wanted, file: string, given: Context): Promise<StoredEvents> {
+  const { context } = withFileBeside(given, file);
+  const { config } = loadConfigText(readConfigFile(file), file, context.env);
+  if (config === undefined)
+    throw new CommandError(
+      'not_ok',
+      `${file} is not a valid configuration`,
+      'agctl config validate says why',
+    );
+  const settings = config.config.database;
+  if (settings === undefined)
+    throw new CommandError(
+      'not_ok',
+      `${file} has no config.database`,
+      'without -f, the command asks a running gateway',
+    );
+  const database = new GatewayDatabase({
+    // A file that does not exist is not created.
+    config: { ...settings, url: mustExist(settings.url) },
+    folder: file === '-' ? context.cwd : dirname(resolve(context.cwd, file)),
+    schemas: [],
+    log: SILENT_LOG,
+    limits: LIMITS,
+  });
+  try {
+    await database.open();
+  } catch (error) {
+    if (!(error instanceof DatabaseError)) throw error;
+    throw new CommandError('not_ok', error.message, error.help);
+  }
+  return {
+    page: async (limit, after) => {
+      try {
+        const { events, next } = await listEvents(database, {
+          ...wanted,
+          to: Number.MAX_SAFE_INTEGER,
+          limit,
+          after,
+        });
+        return { events: events.map(shownEvent), next };
+      } catch (error) {
+        if (!(error instanceof AppError)) throw error;
+        throw new CommandError('not_ok', `the events in the database cannot be read: ${detailOf(error)}`);
+      }
+    },
+    close: () => database.close(),
+  };
+}
+
+const mustExist = (url: string): string =>
+  /^sqlite:/i.test(url) && !url.includes('?') ? `${url}?mode=rw` : url;
