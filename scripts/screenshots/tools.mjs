@@ -196,6 +196,28 @@ export const tools = {
           },
         },
         {
+          name: 'audit',
+          path: '/ui/audit',
+          async prepare(page) {
+            const post = (path, body) =>
+              page.request.post(new URL(path, page.url()).href, body === undefined ? {} : { data: body });
+            if (
+              (await (await page.request.get(new URL('/api/audit', page.url()).href)).json()).events.length <
+              4
+            ) {
+              for (const [name] of KEYS) await post('/api/keys', { name: `${name}-2` });
+              await post('/api/keys/revoke', { key: `${KEYS[1][0]}-2` });
+              await post('/api/keys/revoke', { key: 'ci-rnner' });
+              await post('/logging?level=mcp%3Ddebug&for=10m');
+            }
+            await page.reload();
+            await page
+              .getByRole('row', { name: /^log\.level/ })
+              .first()
+              .waitFor();
+          },
+        },
+        {
           name: 'conversations',
           path: '/ui/conversations',
           async prepare(page) {

@@ -121,7 +121,6 @@ describe('who has changed what', () => {
         time: expect.any(String),
         action: 'log.level',
         outcome: 'done',
-        target: 'log',
         detail: expect.stringMatching(/^from \S+ to \S*mcp=debug\S* for 10m$/),
       },
       {

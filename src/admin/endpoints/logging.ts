@@ -31,7 +31,7 @@ export const logging = defineEndpoint({
         return sendText(reply, 400, `${printable(error.message)}\n${LOG_LEVEL_HELP}`);
       }
       const time = duration === undefined ? '' : ` for ${durationText(duration.data)}`;
-      call.changed({ target: 'log', detail: `from ${before} to ${levels.current}${time}` });
+      call.changed({ detail: `from ${before} to ${levels.current}${time}` });
     }
     const { current, until, afterwards } = levels;
     const note = until === undefined ? '' : ` (until ${new Date(until).toISOString()}, then ${afterwards})`;

@@ -1,6 +1,7 @@
+import type { CallerView } from '../../core/caller-view.ts';
 import { defineEndpoint, sendJson, shows } from '../endpoint.ts';
 
-/** Who calls, and what they may do, for the pages: `{actor, role, reason}`. */
+/** Who calls, and what they may do, for the pages: `{actor, role, reason}` (`core/caller-view.ts`). */
 export const me = defineEndpoint({
   path: '/api/me',
   methods: { GET: shows('anyone') },
@@ -9,5 +10,5 @@ export const me = defineEndpoint({
       actor: { kind: actor.kind, ...(actor.name !== undefined && { name: actor.name }) },
       role: role ?? null,
       ...(reason !== undefined && { reason }),
-    }),
+    } satisfies CallerView),
 });

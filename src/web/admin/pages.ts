@@ -1,4 +1,5 @@
 import type { Page } from '../shared/page.ts';
+import { forRole } from './parts/role.tsx';
 
 /** All pages, in navigation order. */
 export const pages: readonly Page[] = [
@@ -21,14 +22,14 @@ export const pages: readonly Page[] = [
     title: 'Conversations',
     group: 'Observe',
     key: 'v',
-    load: async () => (await import('./pages/conversations.tsx')).Conversations,
+    load: async () => forRole('operator', (await import('./pages/conversations.tsx')).Conversations),
   },
   {
     path: '/sessions',
     title: 'Sessions',
     group: 'Observe',
     key: 'i',
-    load: async () => (await import('./pages/sessions.tsx')).Sessions,
+    load: async () => forRole('operator', (await import('./pages/sessions.tsx')).Sessions),
   },
   {
     path: '/usage',
@@ -42,21 +43,21 @@ export const pages: readonly Page[] = [
     title: 'Trace',
     group: 'Observe',
     key: 't',
-    load: async () => (await import('./pages/trace.tsx')).Trace,
+    load: async () => forRole('operator', (await import('./pages/trace.tsx')).Trace),
   },
   {
     path: '/mcp',
     title: 'MCP',
     group: 'Try',
     key: 'm',
-    load: async () => (await import('./pages/mcp.tsx')).Mcp,
+    load: async () => forRole('operator', (await import('./pages/mcp.tsx')).Mcp),
   },
   {
     path: '/llm',
     title: 'LLM',
     group: 'Try',
     key: 'l',
-    load: async () => (await import('./pages/llm.tsx')).Llm,
+    load: async () => forRole('operator', (await import('./pages/llm.tsx')).Llm),
   },
   {
     path: '/cel',
@@ -70,7 +71,7 @@ export const pages: readonly Page[] = [
     title: 'Sign-in',
     group: 'Try',
     key: 'a',
-    load: async () => (await import('./pages/auth.tsx')).Auth,
+    load: async () => forRole('operator', (await import('./pages/auth.tsx')).Auth),
   },
   {
     path: '/connect',
@@ -91,7 +92,14 @@ export const pages: readonly Page[] = [
     title: 'Config',
     group: 'Manage',
     key: 'c',
-    load: async () => (await import('./pages/config.tsx')).Config,
+    load: async () => forRole('operator', (await import('./pages/config.tsx')).Config),
+  },
+  {
+    path: '/audit',
+    title: 'Audit',
+    group: 'Manage',
+    key: 'd',
+    load: async () => forRole('operator', (await import('./pages/audit.tsx')).Audit),
   },
   {
     path: '/system',

@@ -8,6 +8,7 @@ import { useLoaded } from '../../shared/use-loaded.ts';
 import { visible } from '../../shared/visible.ts';
 import { uptimeText, useOverview } from '../model/overview.ts';
 import { Fact } from '../parts/fact.tsx';
+import { NeedsRole, roleText, useCaller } from '../parts/role.tsx';
 import { LogLevel } from '../system/log-level.tsx';
 import { Profiles } from '../system/profiles.tsx';
 
@@ -20,13 +21,19 @@ export function System(): ReactNode {
       <Process />
       <div className="two roomy">
         <div>
-          <LogLevel />
+          <NeedsRole needed="operator">
+            <LogLevel />
+          </NeedsRole>
           <Memory />
         </div>
         <div>
-          <Profiles />
+          <NeedsRole needed="operator">
+            <Profiles />
+          </NeedsRole>
           <Tasks />
-          <Shutdown />
+          <NeedsRole needed="operator">
+            <Shutdown />
+          </NeedsRole>
         </div>
       </div>
     </>
@@ -34,6 +41,7 @@ export function System(): ReactNode {
 }
 
 function Process(): ReactNode {
+  const caller = useCaller();
   const { data } = useOverview();
   if (data === undefined) return null;
   const { version, node, pid, uptimeSeconds, startedAt, config } = data;
@@ -47,6 +55,7 @@ function Process(): ReactNode {
         <span className="whole">{time(startedAt)}</span>
       </Fact>
       <Fact name="Configuration">{visible(config)}</Fact>
+      {caller?.reason === undefined ? null : <Fact name="Your role">{roleText(caller)}</Fact>}
     </dl>
   );
 }

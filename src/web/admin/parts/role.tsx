@@ -1,0 +1,71 @@
+import type { ComponentType, ReactNode } from 'react';
+import type { CallerView } from '../../../core/caller-view.ts';
+import { useLoaded } from '../../shared/use-loaded.ts';
+import { visible } from '../../shared/visible.ts';
+import { WithCode } from '../../shared/with-code.tsx';
+
+type Role = NonNullable<CallerView['role']>;
+
+/** Each may also do what those before it may. */
+const ROLES: readonly Role[] = ['viewer', 'operator', 'editor'];
+
+/** Who uses the pages; undefined until it is known. The server decides what they may do: pages only say so beforehand. */
+export const useCaller = (): CallerView | undefined => useLoaded<CallerView>('/api/me').data;
+
+const lacks = (caller: CallerView | undefined, role: Role): caller is CallerView =>
+  caller !== undefined && (caller.role === null || ROLES.indexOf(caller.role) < ROLES.indexOf(role));
+
+/** `viewer`; `none`. */
+export const roleText = ({ role }: CallerView): string => role ?? 'none';
+
+/** The content of a page, or why the caller does not see it. */
+export function forRole(role: Role, Content: ComponentType): ComponentType {
+  const ForRole = (): ReactNode => {
+    const caller = useCaller();
+    return lacks(caller, role) ? <Lacking caller={caller} needed={role} what="This page" /> : <Content />;
+  };
+  return ForRole;
+}
+
+/** Controls that the caller cannot use without a role: then they are disabled, with the reason. */
+export function NeedsRole({
+  needed,
+  children,
+}: {
+  readonly needed: Role;
+  readonly children: ReactNode;
+}): ReactNode {
+  const caller = useCaller();
+  if (!lacks(caller, needed)) return children;
+  return (
+    <fieldset disabled className="plain">
+      <Lacking caller={caller} needed={needed} what="What follows" />
+      {children}
+    </fieldset>
+  );
+}
+
+function Lacking({
+  caller,
+  needed,
+  what,
+}: {
+  readonly caller: CallerView;
+  readonly needed: Role;
+  readonly what: string;
+}): ReactNode {
+  const { actor, reason } = caller;
+  return (
+    <p className="panel">
+      {what} needs the role <strong>{needed}</strong>.{' '}
+      {actor.name === undefined ? 'You have' : `${visible(actor.name)} has`}{' '}
+      {caller.role === null ? 'no role' : `the role ${caller.role}`}
+      {reason === undefined ? null : (
+        <>
+          : <WithCode text={reason} />
+        </>
+      )}
+      .
+    </p>
+  );
+}

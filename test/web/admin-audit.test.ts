@@ -1,0 +1,114 @@
+import { userInfo } from 'node:os';
+import { expect } from 'vitest';
+import { ADMIN_PAGES } from '../kit/admin-ui.ts';
+import { sharedBrowser } from '../kit/browser.ts';
+import { temporaryFolder } from '../kit/folder.ts';
+import { gateway, type TestGateway } from '../kit/gateway.ts';
+import { send } from '../kit/send.ts';
+import { until } from '../kit/until.ts';
+import { expectAccessible, watchedPage } from '../kit/web-page.ts';
+
+const { browserTest } = sharedBrowser('test/web/admin-audit.test.ts');
+
+const start = (folder: string, config: object): Promise<TestGateway> =>
+  gateway(
+    JSON.stringify({
+      config: { adminAddr: 'off', ...config },
+      gateways: { default: { port: 0, routes: [{ policies: { directResponse: { body: 'ok' } } }] } },
+    }),
+    { admin: true, webApp: ADMIN_PAGES, folder },
+  );
+
+const post = (gate: TestGateway, path: string, body = '') =>
+  send(`${gate.admin}${path}`, { method: 'POST', body });
+
+browserTest(
+  'the Audit page lists who has changed what, filters it, and has older events',
+  async (browser) => {
+    await using folder = await temporaryFolder();
+    await using gate = await start(folder.path, { database: { url: 'sqlite://./audit.db' } });
+    for (let count = 0; count < 60; count += 1) await post(gate, `/logging?level=mcp%3Ddebug`);
+    await post(gate, '/api/keys', JSON.stringify({ name: 'ci' }));
+    await post(gate, '/api/keys/revoke', JSON.stringify({ key: 'nobody<b>\u202e' }));
+    const { page, problems } = await watchedPage(browser, gate.admin);
+    await page.goto(`${gate.admin}/ui/audit`);
+    const rows = page.locator('main tbody tr');
+    await page.getByRole('row', { name: /key\.create.*done/ }).waitFor();
+    expect(await rows.count()).toBe(50);
+    const first = await rows.nth(0).innerText();
+    expect(first).toMatch(/key\.revoke/);
+    expect(first).toContain('failed');
+    expect(first).toContain('nobody<b>');
+    expect(first).not.toContain('\u202e');
+    expect(await rows.nth(1).innerText()).toMatch(
+      new RegExp(`${userInfo().username}[\\s\\S]*local[\\s\\S]*127\\.0\\.0\\.1`),
+    );
+    await expectAccessible(page);
+    await page.getByRole('button', { name: 'Show older events' }).click();
+    await until(async () => (await rows.count()) === 62);
+    expect(await page.getByRole('button', { name: 'Show older events' }).count()).toBe(0);
+    await page.getByLabel('Action').fill('key.create');
+    await until(async () => (await rows.count()) === 1);
+    expect(page.url()).toContain('action=key.create');
+    await page.getByLabel('Outcome').selectOption('failed');
+    await page.getByText('No such events.').waitFor();
+    await page.getByLabel('Action').fill('');
+    await page.getByRole('row', { name: /key\.revoke.*failed/ }).waitFor();
+    for (const width of [390, 1920]) {
+      await page.setViewportSize({ width, height: 780 });
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width);
+    }
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await expectAccessible(page);
+    expect(problems).toEqual([]);
+  },
+);
+
+browserTest(
+  'the Audit page of a gateway without a database says that its events are not kept',
+  async (browser) => {
+    await using folder = await temporaryFolder();
+    await using gate = await start(folder.path, {});
+    const { page, problems } = await watchedPage(browser, gate.admin);
+    await page.goto(`${gate.admin}/ui/audit`);
+    await page.getByText('These are the last events since the gateway was started.').waitFor();
+    await page.getByText('No such events.').waitFor();
+    await expectAccessible(page);
+    expect(problems).toEqual([]);
+  },
+);
+
+browserTest(
+  'pages say which role they need, and controls that a viewer cannot use are disabled',
+  async (browser) => {
+    await using folder = await temporaryFolder();
+    await using gate = await start(folder.path, {
+      database: { url: 'sqlite://./audit.db' },
+      adminRoles: { editor: ['e'], local: 'viewer' },
+    });
+    const { page, problems } = await watchedPage(browser, gate.admin);
+    for (const path of ['conversations', 'sessions', 'trace', 'mcp', 'llm', 'auth', 'config', 'audit']) {
+      await page.goto(`${gate.admin}/ui/${path}`);
+      await page.getByText(/This page needs the role operator\. You have the role viewer/).waitFor();
+      await page.getByText('config.adminRoles.local').waitFor();
+    }
+    await expectAccessible(page);
+    await page.goto(`${gate.admin}/ui/keys`);
+    await page.getByText(/Keys cannot be created or revoked from here: .*needs the role editor/).waitFor();
+    await page.goto(`${gate.admin}/ui/system`);
+    await page
+      .getByText(/What follows needs the role operator/)
+      .first()
+      .waitFor();
+    for (const name of ['Change', 'Record CPU profile', 'Record heap profile', 'Stop …'])
+      expect([name, await page.getByRole('button', { name }).isDisabled()]).toEqual([name, true]);
+    await expectAccessible(page);
+    for (const path of ['', 'requests', 'usage', 'cel', 'connect']) {
+      await page.goto(`${gate.admin}/ui/${path}`);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      expect([path, await page.getByText('needs the role').count()]).toEqual([path, 0]);
+    }
+    // A page that was open for a moment before its role was known has asked the server, which has refused.
+    expect(problems.filter((problem) => !/403/.test(String(problem)))).toEqual([]);
+  },
+);
