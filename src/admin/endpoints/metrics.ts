@@ -1,4 +1,4 @@
-import { metricsText } from '../../server/observe/metrics/plain-text.ts';
+import { textAnswer } from '../../server/observe/metrics/answer.ts';
 import { defineEndpoint, shows } from '../endpoint.ts';
 
 /** The metrics of the scrape address, for the pages. */
@@ -6,7 +6,7 @@ export const metrics = defineEndpoint({
   path: '/metrics',
   methods: { GET: shows('viewer') },
   async handle(request, reply, { gateway }) {
-    const { type, text } = metricsText(request.headers.accept, await gateway.renderMetrics());
-    return reply.type(type).send(text);
+    const { headers, body } = await textAnswer(request.headers, await gateway.renderMetrics());
+    return reply.headers(headers).send(body);
   },
 });

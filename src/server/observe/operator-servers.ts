@@ -3,7 +3,7 @@ import type { Path } from '../../core/diagnostic.ts';
 import { isOptionalAddress, parseListenAddress } from '../../core/listen.ts';
 import { ListenError, type ListeningServer, listenOn } from '../../core/listening-server.ts';
 import type { Log } from '../../core/log.ts';
-import { metricsText } from './metrics/plain-text.ts';
+import { metricsAnswer, textAnswer } from './metrics/answer.ts';
 import { PROTOBUF_CONTENT_TYPE, prefersProtobuf } from './metrics/protobuf.ts';
 
 /** What the metrics and readiness servers need. */
@@ -198,14 +198,13 @@ function statsHandler({
       response.writeHead(404).end();
       return;
     }
-    const { accept } = request.headers;
     const answer = async (): Promise<void> => {
-      const encoded = prefersProtobuf(accept) ? await encodeMetrics() : undefined;
-      const { type, text } =
+      const encoded = prefersProtobuf(request.headers.accept) ? await encodeMetrics() : undefined;
+      const { headers, body } =
         encoded === undefined
-          ? metricsText(accept, await renderMetrics())
-          : { type: PROTOBUF_CONTENT_TYPE, text: encoded };
-      response.writeHead(200, { 'content-type': type }).end(text);
+          ? await textAnswer(request.headers, await renderMetrics())
+          : await metricsAnswer(request.headers, PROTOBUF_CONTENT_TYPE, encoded);
+      response.writeHead(200, headers).end(body);
     };
     void answer();
   };

@@ -1,6 +1,8 @@
-import { type MetricSource, mergeValues, renderMetrics } from '../observe/metrics/exposition.ts';
+import { type MetricSource, mergeValues } from '../observe/metrics/exposition.ts';
 import type { MetricValues } from '../observe/metrics/family.ts';
 import { encodeMetrics } from '../observe/metrics/protobuf.ts';
+import { Slices } from '../observe/metrics/slices.ts';
+import { printed, renderMetrics } from '../observe/metrics/text.ts';
 
 /** Metrics of several processes as one. */
 export class MergedMetrics {
@@ -15,7 +17,8 @@ export class MergedMetrics {
 
   /** Renders the metrics of processes as OpenMetrics text; the first one has those that are not added up. */
   async render(processes: readonly (readonly MetricValues[])[]): Promise<string> {
-    return renderMetrics(await this.#sources(processes));
+    const merged = await mergeAll([...processes, await this.#ended]);
+    return renderMetrics(merged.map(printed));
   }
 
   /** Encodes what `render` renders in the Prometheus protobuf format. */
@@ -37,6 +40,7 @@ async function mergeAll(processes: readonly (readonly MetricValues[])[]): Promis
     else known.push(metric);
   }
   const merged: MetricValues[] = [];
-  for (const metrics of byName.values()) merged.push(await mergeValues(metrics));
+  const slices = new Slices();
+  for (const metrics of byName.values()) merged.push(...[(await mergeValues(metrics, slices)) ?? []].flat());
   return merged;
 }

@@ -61,7 +61,6 @@ describe('LLM metrics', () => {
         gateway: 'default/default',
         listener: 'llm',
         route: 'internal/llm:request',
-        route_rule: 'unknown',
       };
       const name = 'gw_gen_ai_client_token_usage';
       expect(families.get(name)?.type).toBe('histogram');
@@ -329,5 +328,44 @@ describe('label limits', () => {
     expect(sampleValue(families, name, { gen_ai_request_model: 'overflow' })).toBe(5);
     expect(sampleValue(families, name, { gen_ai_request_model: 'unknown' })).toBe(1);
     expect(sampleValue(families, name, { gen_ai_request_model: 'm1' })).toBe(2);
+  });
+
+  test('a scrape of as many models as there may be gives other work a turn in between', async () => {
+    const metrics = new Metrics();
+    const route = new RouteSeries(metrics.families, []);
+    const usage = { input: 1, output: 9, total: 10 };
+    const timings = { streaming: true, firstTokenAfter: 10, lastTokenAfter: 100 };
+    for (let i = 0; i < LIMITS.metricLabelValues; i++)
+      metrics.recordLlm(
+        {
+          operation: 'chat',
+          provider: 'openai',
+          request: {},
+          limits: LIMITS,
+          requestModel: `m${i}`,
+          usage,
+          ...timings,
+        },
+        1,
+        true,
+        route,
+      );
+    // Loading the library is no part of it.
+    await new Metrics().render();
+    let [turns, isDone] = [0, false];
+    const count = (): void => {
+      turns += 1;
+      if (!isDone) setImmediate(count);
+    };
+    setImmediate(count);
+    const text = await metrics.render();
+    isDone = true;
+    expect(text.split('\n').length).toBeGreaterThan(15_000);
+    // Within each family too: there are seven with values.
+    expect(turns).toBeGreaterThan(1);
+    expect(text.match(/^# TYPE gw_gen_ai_client_token_usage /gm)).toHaveLength(1);
+    expect(parseMetrics(text).get('gw_gen_ai_server_time_to_first_token')?.samples.length).toBe(
+      LIMITS.metricLabelValues * 19,
+    );
   });
 });

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { createLog } from '../../../src/core/log.ts';
 import {
@@ -18,6 +19,7 @@ import { parseMetrics } from '../../kit/open-metrics.ts';
 import { busyPort } from '../../kit/ports.ts';
 import { serve } from '../../kit/process.ts';
 import { routesConfig } from '../../kit/routes.ts';
+import { send } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
 
 const config = (more: object = {}): string =>
@@ -63,6 +65,18 @@ describe('the metrics and readiness servers', () => {
     const plain = await fetch(`${stats}/metrics`, { headers: { accept: 'text/plain; version=0.0.4' } });
     expect(plain.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
     checkPlainText(await plain.text());
+    for (const [encoding, expected] of Object.entries({
+      'gzip, deflate': 'gzip',
+      'br;q=1, GZIP;q=0.5': 'gzip',
+      'gzip;q=0': undefined,
+      'identity, gzip;q=0.0, x-gzip': undefined,
+    })) {
+      const headers = { 'accept-encoding': encoding };
+      const scraped = await send(`${stats}/metrics`, { headers });
+      expect([encoding, scraped.headers['content-encoding']]).toEqual([encoding, expected]);
+      const text = expected === undefined ? scraped.text : gunzipSync(scraped.body).toString();
+      expect(parseMetrics(text).get('gw_requests')?.samples).toHaveLength(1);
+    }
     expect((await fetch(`${stats}/else`)).status).toBe(404);
     const ready = `http://${addressOf(served.stderr, 'readiness')}`;
     const probe = await fetch(`${ready}/healthz/ready`);

@@ -1,7 +1,9 @@
 import { setImmediate } from 'node:timers/promises';
-import type { Aggregator, Counter, Gauge, OpenMetricsContentType, Registry } from 'prom-client';
+import type { Aggregator, Counter, Gauge, Registry } from 'prom-client';
 import { type FamilyInfo, type MetricValues, promClient } from './family.ts';
-import { mergeNative } from './native-histogram.ts';
+import { labelKey, mergeNative } from './native-histogram.ts';
+import type { SeriesValues } from './series.ts';
+import type { Slices } from './slices.ts';
 
 /** A metric of the process or the gateway whose value is sampled at each scrape. */
 export interface SampledMetric extends FamilyInfo {
@@ -66,14 +68,31 @@ function clear(metric: Counter | Gauge): void {
 /** Reads one metric; undefined if it has no values. */
 export type MetricSource = () => MetricValues | undefined | Promise<MetricValues | undefined>;
 
+const MERGES: Readonly<Record<string, (one: number, other: number) => number>> = {
+  sum: (one, other) => one + other,
+  first: (one) => one,
+  max: Math.max,
+  min: Math.min,
+};
+
 /** One metric from its values in several processes: the sum, unless the metric says otherwise. */
-export async function mergeValues(metrics: readonly MetricValues[]): Promise<MetricValues> {
-  const { AggregatorRegistry } = promClient();
-  const registry = AggregatorRegistry.aggregate(metrics.map((metric) => [metric]));
-  const [merged] = await registry.getMetricsAsJSON();
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the types of the package say less than it returns
-  const values = merged as MetricValues;
+export async function mergeValues(
+  metrics: readonly MetricValues[],
+  slices: Slices,
+): Promise<MetricValues | undefined> {
+  const [first] = metrics;
+  if (first === undefined) return undefined;
+  const merge = MERGES[first.aggregator] ?? Math.max;
+  const merged = new Map<string, SeriesValues[number]>();
+  for (const value of metrics.flatMap(({ values }) => values)) {
+    const key = `${value.metricName ?? ''}${labelKey(value.labels)}`;
+    const known = merged.get(key);
+    if (known === undefined) merged.set(key, { ...value });
+    else known.value = merge(known.value, value.value);
+    if (slices.isOver) await slices.next();
+  }
   const native = mergeNative(metrics.flatMap((metric) => metric.native ?? []));
+  const values = { ...first, values: [...merged.values()] };
   return native.length === 0 ? values : { ...values, native };
 }
 
@@ -88,20 +107,4 @@ export async function* readSources(sources: readonly MetricSource[]): AsyncItera
     yield metric;
     await setImmediate();
   }
-}
-
-/**
- * Renders metrics as OpenMetrics text, which the classic Prometheus text parser also accepts. Metrics without values
- * are omitted.
- */
-export async function renderMetrics(sources: readonly MetricSource[]): Promise<string> {
-  const { AggregatorRegistry, Registry } = promClient();
-  const texts: string[] = [];
-  for await (const metric of readSources(sources)) {
-    // `aggregate` is the library's only public way to turn values back into a registry that can print them.
-    const registry = AggregatorRegistry.aggregate<OpenMetricsContentType>([[metric]]);
-    registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
-    texts.push(await registry.getSingleMetricAsString(metric.name));
-  }
-  return `${[...texts, '# EOF'].join('\n')}\n`;
 }

@@ -3,7 +3,8 @@ import type { Counter, Histogram } from './series.ts';
 
 // Names, labels and buckets match upstream's dashboards, except for the prefix.
 
-const ROUTE_LABELS = ['bind', 'gateway', 'listener', 'route', 'route_rule'] as const;
+/** Without upstream's `route_rule`, which no configuration here has. */
+const ROUTE_LABELS = ['bind', 'gateway', 'listener', 'route'] as const;
 const HTTP_LABELS = ['backend', 'protocol', 'method', 'status', 'reason', ...ROUTE_LABELS];
 const MINIMAL_LABELS = ['backend', ...ROUTE_LABELS];
 const GEN_AI_LABELS = [

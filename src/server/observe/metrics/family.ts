@@ -26,6 +26,12 @@ export interface FamilyInfo {
   readonly help: string;
 }
 
+/** A metric as it is printed: in parts, each short enough to be printed without a break. */
+export interface PrintedMetric extends FamilyInfo {
+  readonly type: unknown;
+  readonly parts: Iterable<SeriesValues>;
+}
+
 /** What a metric measures, and its labels. */
 export interface MetricDescription extends FamilyInfo {
   readonly type: 'counter' | 'gauge' | 'histogram';
@@ -103,6 +109,18 @@ export class Family<S extends Series> {
     });
     const metric = { name, help: `${help}.`, type, aggregator: 'sum', values };
     return native.length === 0 ? metric : { ...metric, native };
+  }
+
+  /** The values to print, one part for each series. */
+  get printed(): PrintedMetric {
+    const { name, help, type } = this.#info;
+    return { name, help: `${help}.`, type, parts: this.#parts() };
+  }
+
+  *#parts(): Iterable<SeriesValues> {
+    const overflow = this.#overflow === undefined ? [] : [this.#overflow];
+    for (const { labels, series } of [...this.#series.values(), ...overflow])
+      yield series.read(this.name).map((value) => ({ ...value, sharedLabels: labels }));
   }
 
   #labelled(values: readonly string[]): LabelledSeries<S> {

@@ -8,13 +8,7 @@ import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { type LlmCall, llmCall } from '../../llm/llm-call.ts';
 import { CLIENT_METHODS } from '../../mcp/protocol/protocol.ts';
 import { type McpFields, mcpFields } from '../../mcp/request-fields.ts';
-import {
-  createRegistry,
-  type MetricSource,
-  renderMetrics,
-  type Sample,
-  type SampledMetric,
-} from './exposition.ts';
+import { createRegistry, type MetricSource, type Sample, type SampledMetric } from './exposition.ts';
 import { createFamilies, type Families } from './families.ts';
 import {
   type HistogramForm,
@@ -28,6 +22,7 @@ import { processMetrics } from './process.ts';
 import { encodeMetrics } from './protobuf.ts';
 import { RouteSeries } from './route-series.ts';
 import type { Counter, Histogram } from './series.ts';
+import { printed, renderMetrics } from './text.ts';
 
 /** Identifies the port that requests arrive on. The names are label values. */
 export interface BindNames {
@@ -128,7 +123,8 @@ export class Metrics {
 
   /** Renders all metrics as OpenMetrics text. Metrics removed by `config.metrics.remove` are omitted. */
   async render(): Promise<string> {
-    return renderMetrics(await this.#sources());
+    const { sampled, counted } = await this.#metrics();
+    return renderMetrics([...sampled.map(printed), ...counted.map((family) => family.printed)]);
   }
 
   /** Whether histograms are native: only then are metrics also exposed in the protobuf format. */
@@ -149,12 +145,17 @@ export class Metrics {
   }
 
   async #sources(): Promise<MetricSource[]> {
+    const { sampled, counted } = await this.#metrics();
+    return [...sampled.map((metric) => () => metric), ...counted.map((family) => () => family.read())];
+  }
+
+  /** Metrics that are printed: sampled now, and counted. */
+  async #metrics() {
     this.#registry ??= createRegistry(this.#prefix, this.#sampledMetrics());
     const isPrinted = ({ name }: { readonly name: string }): boolean =>
       this.#policy?.isRemoved(name) !== true;
     const sampled = (await this.#registry.getMetricsAsJSON()).filter(isPrinted);
-    const counted = Object.values(this.families).filter(isPrinted);
-    return [...sampled.map((metric) => () => metric), ...counted.map((family) => () => family.read())];
+    return { sampled, counted: Object.values(this.families).filter(isPrinted) };
   }
 
   #sampledMetrics(): readonly SampledMetric[] {
@@ -364,14 +365,7 @@ export class BindMetrics {
     const known = this.#routes.get(key);
     if (known !== undefined) return known;
     const { bind, gateway, listener } = this.#names;
-    const made = new RouteSeries(this.#metrics.families, [
-      bind,
-      gateway,
-      listener,
-      route,
-      UNKNOWN,
-      ...custom,
-    ]);
+    const made = new RouteSeries(this.#metrics.families, [bind, gateway, listener, route, ...custom]);
     // Beyond the cache limit, series are looked up each time. The families themselves are bounded.
     if (this.#routes.size < LIMITS.metricSeries) this.#routes.set(key, made);
     return made;

@@ -1,0 +1,67 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { promisify } from 'node:util';
+import { constants, gzip } from 'node:zlib';
+
+const VERSION = 'version=0.0.4';
+const OPEN_METRICS = 'application/openmetrics-text';
+
+/** Metrics for whoever has asked for them. */
+interface MetricsAnswer {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Buffer;
+}
+
+type Asked = Pick<IncomingHttpHeaders, 'accept' | 'accept-encoding'>;
+
+/**
+ * Metrics in the format that the `accept` header names: OpenMetrics, or the older text format of Prometheus if its version is named.
+ * Otherwise OpenMetrics as plain text, which readers of the older format also accept.
+ */
+export function textAnswer(asked: Asked, openMetrics: string): Promise<MetricsAnswer> {
+  const { accept = '' } = asked;
+  if (accept.includes(OPEN_METRICS))
+    return metricsAnswer(asked, `${OPEN_METRICS}; version=1.0.0; charset=utf-8`, openMetrics);
+  if (/\btext\/plain\s*;[^,]*\bversion=0\.0\.4\b/i.test(accept))
+    return metricsAnswer(asked, `text/plain; ${VERSION}; charset=utf-8`, plainText(openMetrics));
+  return metricsAnswer(asked, 'text/plain; charset=utf-8', openMetrics);
+}
+
+/** Metrics of a content type, compressed for those who accept gzip: the labels of 300 models repeat, 8 MB become 0.2. */
+export async function metricsAnswer(
+  { 'accept-encoding': encodings }: Asked,
+  type: string,
+  body: string | Buffer,
+): Promise<MetricsAnswer> {
+  const headers = { 'content-type': type, vary: 'accept, accept-encoding' };
+  if (!acceptsGzip(encodings)) return { headers, body };
+  const level = constants.Z_BEST_SPEED;
+  return {
+    headers: { ...headers, 'content-encoding': 'gzip' },
+    body: await promisify(gzip)(body, { level }),
+  };
+}
+
+/** By RFC 9110 section 12.5.3; `*` alone is no wish for gzip. */
+function acceptsGzip(encodings: string | readonly string[] = ''): boolean {
+  return /(?:^|,)\s*gzip\s*(?:,|$|;\s*q=(?!0(?:\.0*)?\s*(?:,|$)))/i.test(String(encodings));
+}
+
+/** OpenMetrics in the older format, where the name of a counter has its suffix in all lines, and a text has no end. */
+function plainText(openMetrics: string): string {
+  const lines = openMetrics.split('\n');
+  const counters = new Set(
+    lines.flatMap(
+      (line) => (line.startsWith('# ') ? /^# TYPE (\S+) counter$/.exec(line)?.[1] : undefined) ?? [],
+    ),
+  );
+  return lines
+    .filter((line) => line !== '# EOF')
+    .map((line) =>
+      line.startsWith('# ')
+        ? line.replace(/^(# (?:HELP|TYPE) )(\S+)/, (all, head: string, name: string) =>
+            counters.has(name) ? `${head}${name}_total` : all,
+          )
+        : line,
+    )
+    .join('\n');
+}
