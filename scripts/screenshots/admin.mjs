@@ -21,6 +21,11 @@ export const admin = {
               .then(() => page.getByText('/nowhere').first().waitFor()),
         },
         {
+          name: 'health',
+          path: '/ui/health',
+          prepare: (page) => page.getByRole('row', { name: /^files/ }).waitFor(),
+        },
+        {
           name: 'requests',
           path: '/ui/requests',
           async prepare(page) {

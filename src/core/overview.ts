@@ -120,7 +120,10 @@ export interface ToolRuleView {
 
 export interface ModelView {
   readonly name: string;
+  /** As the configuration calls it. */
   readonly provider: string;
+  /** Its name in the access log and the record: `openai` for `oaiCompat`. */
+  readonly loggedProvider: string;
   readonly address?: string;
   readonly requests: number;
   readonly pending: number;

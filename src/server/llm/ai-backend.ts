@@ -176,7 +176,15 @@ export const ai = defineBackend({
   modelNames,
   view: (config, { endpoints }) => ({
     models: providersOf(config).map(({ entry }, index) =>
-      modelView({ name: entry.name, provider: keyOf(entry), address: originOf(entry) }, endpoints?.[index]),
+      modelView(
+        {
+          name: entry.name,
+          provider: keyOf(entry),
+          loggedProvider: findProvider(keyOf(entry))?.telemetryName ?? keyOf(entry),
+          address: originOf(entry),
+        },
+        endpoints?.[index],
+      ),
     ),
     modelNames: modelNames(config),
   }),

@@ -65,7 +65,15 @@ export const llm = defineBackend({
     }),
   view: (config, { endpoints }) => ({
     models: config.models.map(({ name, provider, params }, index) =>
-      modelView({ name, provider: shownProvider(provider), address: params.baseUrl }, endpoints?.[index]),
+      modelView(
+        {
+          name,
+          provider: shownProvider(provider),
+          loggedProvider: kindOf(provider, config.providers)?.telemetryName ?? shownProvider(provider),
+          address: params.baseUrl,
+        },
+        endpoints?.[index],
+      ),
     ),
     modelNames: clientModels(config),
   }),

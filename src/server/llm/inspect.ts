@@ -21,13 +21,15 @@ export function modelView(
   {
     name,
     provider,
+    loggedProvider,
     address,
-  }: Pick<ModelView, 'name' | 'provider'> & { readonly address: string | undefined },
+  }: Pick<ModelView, 'name' | 'provider' | 'loggedProvider'> & { readonly address: string | undefined },
   info: DumpEndpointInfo | undefined,
 ): ModelView {
   return {
     name,
     provider,
+    loggedProvider,
     ...(address === undefined ? {} : { address }),
     requests: info?.totalRequests ?? 0,
     pending: info?.pendingRequests ?? 0,

@@ -101,5 +101,8 @@ export interface CostOutcome {
 /** The LLM call of a request. Set once its body is parsed and a model is selected. */
 export const llmCall = new Slot<LlmCall>();
 
+/** Models of a virtual model that have failed before the one that answered, in order. As many as it has targets at most. */
+export const failedModels = new Slot<string[]>();
+
 /** The requested model, shortened for the log, if it is unknown or forbidden. */
 export const refusedModel = new Slot<string>();

@@ -12,7 +12,7 @@ import {
   jwtClaims,
   retryAttempt,
 } from '../kernel/request/shared-slots.ts';
-import { llmCall, refusedModel } from '../llm/llm-call.ts';
+import { failedModels, llmCall, refusedModel } from '../llm/llm-call.ts';
 import { mcpFields } from '../mcp/request-fields.ts';
 import type { PickedEndpoints } from '../transport/picked-endpoints.ts';
 
@@ -104,6 +104,12 @@ export const a2aFacts: readonly Fact<A2aCall>[] = [
 export const refusedFact: RequestFact = {
   name: 'gen_ai.request.model',
   read: ({ ctx }) => (llmCall.get(ctx) === undefined ? refusedModel.get(ctx) : undefined),
+};
+
+/** Of a call that was sent to another model after failures. */
+export const failoverFact: RequestFact = {
+  name: 'gw.ai.failover.from',
+  read: ({ ctx }) => failedModels.get(ctx)?.join(', '),
 };
 
 /** Facts that come after those of the features. */

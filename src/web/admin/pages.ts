@@ -11,6 +11,13 @@ export const pages: readonly Page[] = [
     load: async () => (await import('./pages/overview.tsx')).Overview,
   },
   {
+    path: '/health',
+    title: 'Health',
+    group: 'Observe',
+    key: 'h',
+    load: async () => (await import('./pages/health.tsx')).Health,
+  },
+  {
     path: '/requests',
     title: 'Requests',
     group: 'Observe',

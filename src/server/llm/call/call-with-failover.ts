@@ -2,7 +2,7 @@ import { AppError } from '../../../core/errors.ts';
 import { discardReply } from '../../kernel/request/error-response.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { isCallFailure } from '../../transport/upstream/upstream-error.ts';
-import { llmCall } from '../llm-call.ts';
+import { failedModels, llmCall } from '../llm-call.ts';
 import type { Failover, FailoverTarget } from '../models/failover.ts';
 import { traceEvictedTargets } from './trace-events.ts';
 
@@ -31,6 +31,7 @@ export async function callWithFailover(
     } catch (error) {
       if (isLast || ctx.isAbandoned || !isCallFailure(error)) throw error;
     }
+    failedModels.ensure(ctx, () => []).push(target.model);
     const next = failover.choose(tried);
     ctx.observer?.emit(
       { type: 'policyEvent', kind: 'llm_failover', details: { failed: target.model, next: next?.model } },

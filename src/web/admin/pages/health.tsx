@@ -1,0 +1,257 @@
+import { type ReactNode, useMemo } from 'react';
+import { counted } from '../../../core/render/counted.ts';
+import { count, duration, time } from '../../shared/format.ts';
+import { Problem } from '../../shared/problem.tsx';
+import { Link } from '../../shared/router.tsx';
+import { useLoaded } from '../../shared/use-loaded.ts';
+import { visible } from '../../shared/visible.ts';
+import { WithCode } from '../../shared/with-code.tsx';
+import { type Now, providersOf, type Services, targetsOf, useServices } from '../health/services.ts';
+import { Strip } from '../health/strip.tsx';
+import { readMetrics } from '../model/metrics.ts';
+import { useOverview } from '../model/overview.ts';
+import { useRequests } from '../model/requests.ts';
+import { PeriodSelect, usePeriod } from '../parts/period-select.tsx';
+
+/** Whether the servers and providers behind the gateway work, now and before, and when certificates expire. */
+export function Health(): ReactNode {
+  const { data, error, reload } = useOverview();
+  const { entries } = useRequests();
+  const chosen = usePeriod(entries, data?.isRecording === true);
+  const targets = useServices('target', chosen, entries);
+  const providers = useServices('provider', chosen, entries);
+  if (data === undefined)
+    return error === undefined ? (
+      <p className="quiet">Loading …</p>
+    ) : (
+      <Problem title="The state of the gateway could not be read" error={error} retry={reload} />
+    );
+  const isRecorded = chosen.step !== undefined;
+  const from = chosen.period.from;
+  return (
+    <>
+      <PeriodSelect chosen={chosen}>
+        <span className="quiet">
+          {isRecorded
+            ? 'From the database, which has no latency and no failovers.'
+            : 'From the requests that this page knows.'}
+        </span>
+      </PeriodSelect>
+      <ServiceTable
+        title="MCP targets"
+        filter="mcp.target"
+        rows={targetsOf(data)}
+        services={targets}
+        from={from}
+        isRecorded={isRecorded}
+      />
+      <ServiceTable
+        title="Providers of models"
+        filter="gen_ai.provider.name"
+        rows={providersOf(data)}
+        services={providers}
+        from={from}
+        isRecorded={isRecorded}
+        hasFailovers
+      />
+      <Certificates />
+    </>
+  );
+}
+
+const STATES: Readonly<Record<Now['state'], readonly [mark: string, tone: string]>> = {
+  ok: ['✓', 'good'],
+  failing: ['✗', 'bad'],
+  connecting: ['…', 'quiet'],
+  idle: ['○', 'quiet'],
+};
+
+function ServiceTable({
+  title,
+  filter,
+  rows,
+  services,
+  from,
+  isRecorded,
+  hasFailovers = false,
+}: {
+  readonly title: string;
+  /** The field of the access log that names it. */
+  readonly filter: string;
+  readonly rows: readonly Now[];
+  readonly services: Services;
+  readonly from: number;
+  readonly isRecorded: boolean;
+  readonly hasFailovers?: boolean;
+}): ReactNode {
+  if (rows.length === 0) return null;
+  const columns = ['Calls', 'Errors', ...(isRecorded ? [] : ['p95', ...(hasFailovers ? ['Failovers'] : [])])];
+  return (
+    <section className="panel" aria-label={title}>
+      <h2>{title}</h2>
+      <div className="scroll">
+        <table className="cards">
+          <thead>
+            <tr>
+              <th scope="col">Name</th>
+              <th scope="col">Now</th>
+              <th scope="col">Over time</th>
+              {columns.map((name) => (
+                <th key={name} scope="col" className="number">
+                  {name}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((row) => (
+              <ServiceRow
+                key={row.name}
+                row={row}
+                filter={filter}
+                services={services}
+                from={from}
+                columns={columns}
+              />
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function ServiceRow({
+  row: { name, state, about, problem, models },
+  filter,
+  services,
+  from,
+  columns,
+}: {
+  readonly row: Now;
+  readonly filter: string;
+  readonly services: Services;
+  readonly from: number;
+  readonly columns: readonly string[];
+}): ReactNode {
+  const { calls, errors, p95, buckets } = services.of(name);
+  const failovers = models.reduce((sum, model) => sum + (services.failovers.get(model) ?? 0), 0);
+  const [mark, tone] = STATES[state];
+  const cells: Readonly<Record<string, ReactNode>> = {
+    Calls: count(calls),
+    Errors: errors === 0 ? '0' : <span className="bad">✗ {count(errors)}</span>,
+    p95: p95 === undefined ? '–' : duration(p95),
+    Failovers: failovers === 0 ? '0' : <span className="warn">! {count(failovers)}</span>,
+  };
+  return (
+    <tr>
+      <th scope="row">
+        <Link to="/requests" query={{ text: `${filter}=${name}` }}>
+          {visible(name)}
+        </Link>{' '}
+        {about === '' ? null : <code className="quiet">{visible(about)}</code>}
+      </th>
+      <td className="any" data-name="Now">
+        <div>
+          <span className={tone}>
+            {mark} {state}
+          </span>
+          {problem === undefined ? null : (
+            <div className="bad">
+              <WithCode text={problem} />
+            </div>
+          )}
+        </div>
+      </td>
+      <td data-name="Over time">
+        <Strip buckets={buckets} from={from} step={services.step} />
+      </td>
+      {columns.map((column) => (
+        <td key={column} className="number" data-name={column}>
+          {cells[column]}
+        </td>
+      ))}
+    </tr>
+  );
+}
+
+const EVERY = 60_000;
+const DAY = 86_400_000;
+/** Renewals that work are done by then, in ms. */
+const SOON = 14 * DAY;
+
+/** Certificates of listeners, and client certificates for upstreams, by when they expire. */
+function Certificates(): ReactNode {
+  const { data } = useLoaded<string>('/metrics', EVERY);
+  const certificates = useMemo(() => certificatesIn(data ?? ''), [data]);
+  if (certificates.length === 0) return null;
+  return (
+    <section className="panel" aria-label="Certificates">
+      <h2>Certificates</h2>
+      <div className="scroll">
+        <table className="cards">
+          <thead>
+            <tr>
+              {['File', 'Expires', 'Left'].map((name) => (
+                <th key={name} scope="col">
+                  {name}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {certificates.map(({ file, expires, isCurrent }) => (
+              <tr key={file}>
+                <th scope="row">
+                  {visible(file)}
+                  {isCurrent ? null : (
+                    <div className="bad">
+                      ✗ the file could not be read again: the certificate before it is in use
+                    </div>
+                  )}
+                </th>
+                <td className="short" data-name="Expires">
+                  {time(new Date(expires).toISOString())}
+                </td>
+                <td className="short" data-name="Left">
+                  <Left expires={expires} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function Left({ expires }: { readonly expires: number }): ReactNode {
+  const left = expires - Date.now();
+  if (left <= 0) return <span className="bad">✗ expired</span>;
+  const text = counted(Math.floor(left / DAY), 'day');
+  return left < SOON ? <span className="warn">! {text}</span> : <span className="good">✓ {text}</span>;
+}
+
+interface Certificate {
+  readonly file: string;
+  /** ms since 1970. */
+  readonly expires: number;
+  readonly isCurrent: boolean;
+}
+
+/** Those of the gateway's metrics, the first to expire first. The prefix of their names is configurable. */
+function certificatesIn(text: string): readonly Certificate[] {
+  const samples = readMetrics(text);
+  const of = (name: string) => samples.filter((sample) => sample.name.endsWith(name));
+  const stale = new Set(
+    of('tls_certificate_synchronized').flatMap(({ labels, value }) => (value === 0 ? [labels['file']] : [])),
+  );
+  return of('tls_certificate_expiry_timestamp_seconds')
+    .map(({ labels, value }) => ({
+      file: labels['file'] ?? '',
+      expires: value * 1000,
+      isCurrent: !stale.has(labels['file']),
+    }))
+    .filter(({ expires }) => expires > 0)
+    .sort((a, b) => a.expires - b.expires);
+}

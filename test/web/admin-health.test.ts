@@ -1,0 +1,116 @@
+import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { ADMIN_PAGES } from '../kit/admin-ui.ts';
+import { sharedBrowser } from '../kit/browser.ts';
+import { certificatePath, GOOD_TLS } from '../kit/certificates.ts';
+import { chaos } from '../kit/config.ts';
+import { temporaryFolder } from '../kit/folder.ts';
+import { gateway, type TestGateway } from '../kit/gateway.ts';
+import { answering, CHAT, chat, llmProvider } from '../kit/llm-provider.ts';
+import { openSession, toolCall } from '../kit/mcp.ts';
+import { until } from '../kit/until.ts';
+import { refusingPort } from '../kit/upstream.ts';
+import { expectAccessible, watchedPage } from '../kit/web-page.ts';
+
+const { browserTest } = sharedBrowser('test/web/admin-health.test.ts');
+
+/** A working and a failing MCP server, a provider whose calls go to another one, and two certificates. */
+async function healthGateway(folder: string, good: string, bad: string): Promise<TestGateway> {
+  const model = (name: string, provider: string, address: string): object => ({
+    name,
+    provider: { custom: { providerOverride: provider, formats: [{ type: 'completions' }] } },
+    params: { baseUrl: `http://${address}/v1` },
+  });
+  const targets = [
+    chaos('files', '--tools=echo,fail'),
+    { name: 'gone', mcp: { host: `http://127.0.0.1:${await refusingPort()}/mcp` } },
+  ];
+  const failover = { targets: [{ model: 'first' }, { model: 'second', priority: 1 }] };
+  const config = {
+    config: {
+      adminAddr: 'off',
+      database: { url: 'sqlite://./agctl.db' },
+      connectionTerminationDeadline: '100ms',
+    },
+    gateways: {
+      edge: { port: 0, routes: [{ name: 'tools', backends: [{ mcp: { targets } }] }] },
+      secure: {
+        port: 0,
+        protocol: 'HTTPS',
+        tls: GOOD_TLS,
+        routes: [{ policies: { directResponse: { body: 'ok' } } }],
+      },
+      old: {
+        port: 0,
+        protocol: 'HTTPS',
+        tls: { cert: certificatePath('expired.crt'), key: certificatePath('server.key') },
+        routes: [{ policies: { directResponse: { body: 'ok' } } }],
+      },
+    },
+    llm: {
+      port: 0,
+      models: [model('first', 'alpha', bad), model('second', 'beta', good)],
+      virtualModels: [{ name: 'safe', routing: { failover } }],
+    },
+  };
+  return gateway(JSON.stringify(config), { admin: true, folder, webApp: ADMIN_PAGES });
+}
+
+const row = (page: Page, table: string, name: string) =>
+  page.getByRole('region', { name: table }).getByRole('row', { name: new RegExp(`^${name}`) });
+
+browserTest(
+  'the Health page shows state, errors, latency and failovers of targets and providers over time, and certificates',
+  async (browser) => {
+    await using folder = await temporaryFolder();
+    await using good = await llmProvider();
+    await using bad = await llmProvider(answering('{"error":{}}', 500));
+    await using gate = await healthGateway(folder.path, good.address, bad.address);
+    const session = await openSession(`${gate.url}/mcp`);
+    await session.send(toolCall(1, 'files_echo'));
+    await session.send(toolCall(2, 'files_fail'));
+    const models = { url: `http://127.0.0.1:${gate.ports.at(-1)}` };
+    expect((await chat(models, { ...CHAT, model: 'safe' })).status).toBe(200);
+    const { page, problems } = await watchedPage(browser, gate.admin);
+    await page.goto(`${gate.admin}/ui/health`);
+    const files = row(page, 'MCP targets', 'files');
+    // Two calls, of which one failed, in one part of the period.
+    await files.getByText('✗ 1').waitFor();
+    expect(await files.getByRole('cell').allInnerTexts()).toEqual([
+      '✓ ok',
+      '',
+      '2',
+      '✗ 1',
+      expect.stringMatching(/^\d+ ms$/),
+    ]);
+    await files.getByRole('img', { name: 'errors in 1 of 1 part of the period with calls' }).waitFor();
+    const gone = row(page, 'MCP targets', 'gone');
+    await gone.getByText('✗ failing').waitFor();
+    await gone.getByText(/refused/).waitFor();
+    await gone.getByRole('img', { name: 'no calls in this period' }).waitFor();
+    // The first provider was tried in vain; its failure is no error of the call, which the second one answered.
+    await row(page, 'Providers of models', 'alpha').getByText('! 1').waitFor();
+    expect(
+      (await row(page, 'Providers of models', 'beta').getByRole('cell').allInnerTexts()).slice(2),
+    ).toEqual(['1', '0', expect.stringMatching(/^\d+ ms$/), '0']);
+    const certificates = page.getByRole('region', { name: 'Certificates' });
+    await certificates.getByRole('row', { name: /expired\.crt.*✗ expired/ }).waitFor();
+    await certificates.getByRole('row', { name: /good\.crt.*✓ [\d,]+ days/ }).waitFor();
+    await expectAccessible(page);
+    await page.setViewportSize({ width: 390, height: 780 });
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+    // Of a long period, the database has the calls, but neither latency nor failovers.
+    await page.setViewportSize({ width: 1280, height: 780 });
+    await until(async () => {
+      const answer = await fetch(`${gate.admin}/api/usage?by=target&since=1h`);
+      return ((await answer.json()) as { rows: { group: { target: string }; requests: number }[] }).rows.some(
+        ({ group, requests }) => group.target === 'files' && requests >= 2,
+      );
+    });
+    await page.getByRole('radio', { name: '24 h' }).check();
+    await files.getByText('✗ 1').waitFor();
+    expect(await page.getByRole('columnheader', { name: /p95|Failovers/ }).count()).toBe(0);
+    await page.getByText('From the database, which has no latency and no failovers.').waitFor();
+    expect(problems).toEqual([]);
+  },
+);
