@@ -35,11 +35,14 @@ export function history(now, length = 900) {
   return entries.map((entry, index) => ({ id: index + 1, ...entry }));
 }
 
+const CALLERS = ['ann-laptop', 'support-agent', 'ci-runner'];
+
 function base(path, status, took) {
   return {
     gateway: 'default',
     listener: 'default',
     route: path === '/mcp' ? 'tools' : 'models',
+    'caller.key': CALLERS[Math.floor(took) % CALLERS.length],
     'src.addr': '10.1.4.17:53122',
     'http.method': 'POST',
     'http.host': 'gateway.example.com',

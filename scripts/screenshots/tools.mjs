@@ -64,8 +64,8 @@ llm:
 `;
 
 const KEYS = [
-  ['ann-laptop', 'gpt-4o-mini, claude-*', '10USD/day, 2000000tokens/month'],
-  ['ci-runner', '', '500000tokens/day'],
+  ['ann-laptop', 'support', 'gpt-4o-mini, claude-*', '10USD/day, 2000000tokens/month'],
+  ['ci-runner', '', '', '500000tokens/day'],
 ];
 
 const QUESTION = 'Which tools may an agent of the support team call, and who decides that?';
@@ -145,7 +145,7 @@ export const tools = {
             await page.getByRole('button', { name: 'Connect' }).click();
             await page.getByText('✓ Connected').waitFor();
             await page.getByLabel('Search tools').fill('mirrored');
-            await page.getByRole('button', { name: 'test_mirrored_header' }).click();
+            await page.locator('.picker').getByRole('button', { name: 'test_mirrored_header' }).click();
             await page.getByRole('form').getByRole('textbox').first().fill('eu-west');
             await page.getByRole('button', { name: 'Call' }).click();
             await page.getByText(/✓ 200/).first().waitFor();
@@ -185,8 +185,9 @@ export const tools = {
           async prepare(page) {
             await page.getByLabel('Name').waitFor();
             if ((await page.getByRole('row', { name: /^ann-laptop/ }).count()) > 0) return;
-            for (const [name, models, budgets] of KEYS) {
+            for (const [name, team, models, budgets] of KEYS) {
               if ((await page.getByRole('row', { name: new RegExp(`^${name}`) }).count()) > 0) continue;
+              await page.getByRole('textbox', { name: 'Team' }).fill(team);
               await page.getByLabel('Name').fill(name);
               await page.getByLabel('Models (').fill(models);
               await page.getByLabel('Budgets (').fill(budgets);

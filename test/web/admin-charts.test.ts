@@ -33,13 +33,14 @@ browserTest(
     await slider.focus();
     // Of the requests in one of the newest buckets, the one that nobody answers failed.
     await until(async () => {
-      if (/, answered \d, errors 1$/.test((await slider.getAttribute('aria-valuetext')) ?? '')) return true;
+      if (/, answered \d, refused \d, errors 1$/.test((await slider.getAttribute('aria-valuetext')) ?? ''))
+        return true;
       await page.keyboard.press('ArrowLeft');
       return false;
     });
     await page.keyboard.press('Home');
     expect(await slider.getAttribute('aria-valuenow')).toBe('0');
-    expect(await slider.getAttribute('aria-valuetext')).toMatch(/, answered 0, errors 0$/);
+    expect(await slider.getAttribute('aria-valuetext')).toMatch(/, answered 0, refused 0, errors 0$/);
     await page.keyboard.press('ArrowRight');
     expect(await slider.getAttribute('aria-valuenow')).toBe('1');
     await requests.getByText(/\d\d:\d\d:\d\d – \d\d:\d\d:\d\d/).waitFor();
@@ -105,9 +106,9 @@ browserTest('the overview shows rate, errors, latency, tokens and cost', async (
   await open(page, '/');
   const activity = page.getByRole('region', { name: 'Activity' });
   expect((await activity.locator('.tiles').innerText()).replaceAll(/\s+/g, ' ')).toMatch(
-    /^Requests 8 0\.5 per min Errors ✗ 1 13 % Latency p95 \d+ ms Tokens 19 12 in, 7 out Cost \$0\.000024 Open/,
+    /^Requests 8 0\.5 per min Errors ✗ 1 13 % Refused ! 2 25 % Latency p95 \d+ ms Tokens 19 12 in, 7 out Cost \$0\.000024 Open/,
   );
-  expect(await activity.locator('canvas').count()).toBe(4);
+  expect(await page.getByRole('region', { name: 'Over time' }).locator('canvas').count()).toBe(4);
 });
 
 browserTest(

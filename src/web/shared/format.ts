@@ -7,6 +7,12 @@ export function count(value: number): string {
   return part === undefined ? grouped : `${grouped}.${part}`;
 }
 
+/** `950`, `12.5k`, `3.2M` */
+export function compact(value: number): string {
+  if (value >= 1e6) return `${count(Math.round(value / 1e4) / 100)}M`;
+  return value >= 1e4 ? `${count(Math.round(value / 100) / 10)}k` : count(Math.round(value * 100) / 100);
+}
+
 export function counted(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`;
 }

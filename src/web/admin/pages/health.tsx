@@ -90,7 +90,7 @@ function ServiceTable({
     <section className="panel" aria-label={title}>
       <h2>{title}</h2>
       <div className="scroll">
-        <table className="cards">
+        <table className="figures">
           <thead>
             <tr>
               <th scope="col">Name</th>

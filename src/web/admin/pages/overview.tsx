@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
 import type { Overview as Data } from '../../../core/overview.ts';
-import { clock, count, duration } from '../../shared/format.ts';
+import { clock, compact, count, duration } from '../../shared/format.ts';
 import { Problem } from '../../shared/problem.tsx';
 import { Link } from '../../shared/router.tsx';
 import { visible } from '../../shared/visible.ts';
@@ -110,7 +110,7 @@ function Tiles({
       {isRecorded ? null : <Fact name="Latency p95">{p95 === undefined ? '–' : duration(p95)}</Fact>}
       {input + output === 0 ? null : (
         <Fact name="Tokens">
-          {count(input + output)}{' '}
+          {compact(input + output)}{' '}
           <small className="quiet">
             {count(input)} in, {count(output)} out
           </small>

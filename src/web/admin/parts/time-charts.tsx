@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import { Chart } from '../../shared/chart.tsx';
 import type { ChartData, Series, Tone } from '../../shared/chart-data.ts';
-import { count, duration } from '../../shared/format.ts';
+import { compact, count, duration } from '../../shared/format.ts';
 import { dollarAxis, dollars } from '../model/money.ts';
 import { DAY, HOUR } from '../model/recorded.ts';
 import type { Figures, Period } from '../model/usage.ts';
@@ -58,7 +58,7 @@ export function TimeCharts({
             one('p95', 'second', ({ p95 }) => p95),
           ])}
       {hasTokens
-        ? chart('Tokens', 'bars', short, [
+        ? chart('Tokens', 'bars', compact, [
             one('input', 'main', ({ input }) => input),
             one('output', 'second', ({ output }) => output),
           ])
@@ -71,12 +71,6 @@ export function TimeCharts({
 }
 
 const whole = (value: number): string => count(Math.round(value * 100) / 100);
-
-/** `950`, `12.5k`, `3.2M` */
-function short(value: number): string {
-  if (value >= 1e6) return `${count(Math.round(value / 1e4) / 100)}M`;
-  return value >= 1e4 ? `${count(Math.round(value / 100) / 10)}k` : whole(value);
-}
 
 /** `30 s`, `2 min`, `48 min`, `hour`, `day` */
 function stepText(step: number): string {
