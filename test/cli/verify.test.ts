@@ -181,9 +181,9 @@ describe('agctl verify', () => {
     const ofCalls = denied.reported.filter(({ message }) => message.includes('tools/call'));
     // Two clients have called it.
     expect(ofCalls.map(({ message }) => message)).toEqual([
-      'POST /mcp tools/call read: no server answers, and files did',
+      'POST /mcp tools/call read: Authorization decides, and no policy did',
       'POST /mcp tools/call read: the call fails, and a result was recorded',
-      'POST /mcp tools/call read: no server answers, and files did',
+      'POST /mcp tools/call read: Authorization decides, and no policy did',
       'POST /mcp tools/call read: the call fails, and a result was recorded',
     ]);
     expect(ofCalls[1]?.notes).toEqual([
