@@ -86,9 +86,9 @@ export class EndpointCall {
   }
 
   async #knownActor(socket: Parameters<typeof localUser>[0]): Promise<Actor> {
-    const { actor, role } = this.caller;
+    const { actor, role, isDirect } = this.caller;
     const isConfigured = this.#admin.served().config.config.adminRoles !== undefined;
-    const name = actor.kind === 'local' && actor.name === undefined ? await localUser(socket) : actor.name;
+    const name = actor.kind === 'local' && isDirect === true ? await localUser(socket) : actor.name;
     return { ...actor, name, ...(isConfigured && { role: role ?? 'none' }) };
   }
 }

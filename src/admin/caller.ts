@@ -23,7 +23,7 @@ export function callerOf(request: IncomingMessage, admin: Admin): Caller | undef
     const target = { method: request.method ?? '', target: request.url ?? '' };
     return secret && readCaller(secret.value(), target, String(header), Date.now());
   }
-  return directCaller(request, config.config.adminRoles);
+  return { ...directCaller(request, config.config.adminRoles), isDirect: true };
 }
 
 function directCaller(request: IncomingMessage, roles: AdminRoles | undefined): Caller {

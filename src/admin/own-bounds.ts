@@ -1,9 +1,12 @@
 import { LIMITS } from '../core/limits.ts';
 import type { ShownBound } from '../core/overview.ts';
+import { auditOf } from '../server/audit/audit.ts';
 import type { Admin } from './sources.ts';
 
+const NONE = { used: 0, max: LIMITS.auditRecent };
+
 /** Bounds of the admin server. For a bound per stream, the fullest stream counts. */
-export async function ownBounds({ gateway, streams, connections }: Admin): Promise<ShownBound[]> {
+export async function ownBounds({ gateway, streams, connections, served }: Admin): Promise<ShownBound[]> {
   const queued = [...streams].flatMap((stream) => stream.queued?.() ?? []);
   return [
     { name: 'trace.watchers', used: gateway.traceSubscribers.size, max: LIMITS.traceWatchers },
@@ -21,5 +24,6 @@ export async function ownBounds({ gateway, streams, connections }: Admin): Promi
     { name: 'admin.streams', used: streams.size, max: LIMITS.adminStreams },
     { name: 'admin.recentRequests', used: gateway.requests.length, max: LIMITS.recentRequests },
     { name: 'admin.recentRequestBytes', used: gateway.requests.size, max: LIMITS.recentRequestBytes },
+    { name: 'admin.auditEvents', ...(auditOf.get(served().runtime.settings)?.kept ?? NONE) },
   ];
 }

@@ -403,7 +403,7 @@ describe('where events are kept', () => {
     await using gate = await start(folder.path);
     const reply = await post(gate, '/api/keys', { name: 'ci' });
     expect([reply.status, reply.headers['x-agctl-audit-failed']]).toEqual([200, 'file']);
-    expect(gate.log.some((line) => line.includes('an event could not be written to the file'))).toBe(true);
+    expect(gate.log.some((line) => line.includes('events cannot be written to the file'))).toBe(true);
     expect((await send(`${gate.admin}/metrics`)).text).toContain('gw_audit_failures_total{sink="file"} 1');
     expect((await listed(gate)).events).toMatchObject([{ action: 'key.create' }]);
     expect(inLog(gate)).toHaveLength(1);

@@ -20,6 +20,7 @@ interface Listed {
 
 /** Every buffer, queue, cache and count of `core/limits.ts` that a gateway has, by its name in `/memory`. */
 const COUNTED = [
+  'admin.auditEvents',
   'admin.connections',
   'admin.recentRequestBytes',
   'admin.recentRequests',

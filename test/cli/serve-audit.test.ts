@@ -89,6 +89,23 @@ test('a gateway with workers vouches for callers, audits signals and changes of 
   expect(stored.stdout.trimEnd().split('\n')).toHaveLength(events().length);
 });
 
+test('an audit file that cannot be written is in the log at the start', async () => {
+  await using folder = await temporaryFolder();
+  const file = join(folder.path, 'gateway.yaml');
+  const config = {
+    config: {
+      adminAddr: 'off',
+      audit: { file: 'missing/audit.jsonl' },
+      statsAddr: 'off',
+      readinessAddr: 'off',
+    },
+    gateways: { default: { port: 0, address: '127.0.0.1' } },
+  };
+  writeFileSync(file, JSON.stringify(config));
+  await using running = await service(['serve', '-f', file], { env: { ADMIN_ADDR: '' } });
+  await until(() => /events cannot be written to the file; the log has them.*ENOENT/.test(running.stderr));
+});
+
 test('on a unix socket, events name the user of the gateway, who has every role', async () => {
   await using folder = await temporaryFolder();
   const socket = join(folder.path, 'admin.sock');

@@ -45,6 +45,21 @@ test('an operator sees who has signed in where, and signs a user out', async () 
   const id = JSON.parse((await users('list', '-o', 'json')).stdout).signIns[0].id;
   expect((await users('revoke', id, '--server', 'https://other.example')).stderr).toContain('no such user');
   expect((await users('revoke', id, '--server', server.url)).code).toBe(0);
+  const audit = await cli(['audit', '--action', 'user.revoke', '-o', 'json', '--admin', gate.admin]);
+  const events = audit.stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  expect(events.toReversed()).toMatchObject([
+    {
+      outcome: 'done',
+      target: expect.stringMatching(/^[\w-]{43} \(ann\)$/),
+      detail: `signed out at ${server.url}`,
+    },
+    { outcome: 'failed' },
+    { outcome: 'failed' },
+    { outcome: 'done', target: `${id} (bob)` },
+  ]);
 });
 
 test.each([

@@ -271,6 +271,7 @@ async function open(setup: Setup, built: Built): Promise<Opened> {
     stop: () => void shutdown.stop(),
   });
   isServing();
+  void auditOf.get(served.runtime.settings)?.check();
   return { gateway, admin, live, shutdown, signalServers };
 }
 

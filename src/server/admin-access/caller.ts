@@ -8,6 +8,8 @@ export interface Caller {
   readonly from: Origin;
   /** Undefined: nothing. */
   readonly role: Role | undefined;
+  /** The connection is that of the caller's own program. */
+  readonly isDirect?: boolean;
   /** Why the caller has no higher role. */
   readonly reason?: string | undefined;
 }

@@ -68,7 +68,7 @@ export class Audit {
     const { log, file, database, limits } = this.#options;
     const event = cleanEvent({ ...change, time: Date.now() });
     log.always(SCOPE, event.action, { ...logFields(event), ...(skipped > 0 && { not_logged: skipped }) });
-    this.#recent.push(event);
+    if (database === undefined) this.#recent.push(event);
     if (this.#recent.length > limits.auditRecent) {
       this.#recent.shift();
       this.#dropped += 1;
@@ -89,6 +89,17 @@ export class Audit {
   list(query: AuditQuery): Promise<AuditPage> {
     const { database } = this.#options;
     return database === undefined ? Promise.resolve(this.#listRecent(query)) : listEvents(database, query);
+  }
+
+  /** Says in the log if the file cannot be written, before there is an event. */
+  async check(): Promise<void> {
+    const { file } = this.#options;
+    if (file !== undefined) await this.#settled('file', appendFile(file, '', { mode: 0o600 }));
+  }
+
+  /** Events that are kept in memory. */
+  get kept(): { readonly used: number; readonly max: number } {
+    return { used: this.#recent.length, max: this.#options.limits.auditRecent };
   }
 
   /** Whether events are kept when the process ends. */
@@ -144,7 +155,7 @@ export class Audit {
     } catch (error) {
       const { log, file, failed } = this.#options;
       failed(sink);
-      log.warn(SCOPE, `an event could not be written to the ${sink}; the log has it`, {
+      log.warn(SCOPE, `events cannot be written to the ${sink}; the log has them`, {
         problem: (error instanceof AppError ? error.detail : undefined) ?? messageOf(error),
         ...(sink === 'file' && { file }),
       });
