@@ -204,6 +204,28 @@ describe('groups', () => {
     ]);
   });
 
+  test('by cost, the cheapest one is first, with its price in the file or the one built in, and those without one are last', () => {
+    const found = read(
+      `${models(
+        `a: { model: openai/gpt-5, ${KEY} }`,
+        `a: { model: openai/unknown-1, ${KEY} }`,
+        `a: { model: openai/gpt-5-mini, ${KEY} }`,
+        `a: { model: openai/gpt-5-mini, ${KEY}, api_base: "https://b.example/v1", weight: 3 }`,
+        `a: { model: anthropic/claude-x, ${KEY}, input_cost_per_token: 1e-9, output_cost_per_token: 1e-9 }`,
+        `a: { model: openai/unknown-2, ${KEY}, order: 1, input_cost_per_token: 5 }`,
+      )}router_settings: { routing_strategy: cost-based-routing }`,
+    );
+    expect(targetsOf(found, 'a')).toEqual([
+      { model: 'a#6', priority: 0 },
+      { model: 'a#5', priority: 1 },
+      { model: 'a#3', priority: 2 },
+      { model: 'a#4', priority: 2 },
+      { model: 'a#1', priority: 3 },
+      { model: 'a#2', priority: 4 },
+    ]);
+    expect(found.lines.join()).not.toContain('routing_strategy');
+  });
+
   test('fallbacks, their own fallbacks, those of all models and aliases keep the weights', () => {
     const found = read(`${two('weight: 3', 'weight: 1')}
 - { model_name: b, litellm_params: { model: openai/b, ${KEY} } }
@@ -352,7 +374,7 @@ litellm_settings:
   cache: false
   cache_params: { type: redis }
   unknown_of_litellm: 1
-router_settings: { provider_budget_config: { openai: { budget_limit: 1 } }, unknown_of_router: 1, routing_strategy: cost-based-routing, context_window_fallbacks: [{ a: [a] }] }
+router_settings: { provider_budget_config: { openai: { budget_limit: 1 } }, unknown_of_router: 1, routing_strategy: usage-based-routing-v2, context_window_fallbacks: [{ a: [a] }] }
 general_settings: { global_max_parallel_requests: 5, database_url: x, unknown_of_general: 1 }`);
   const firstOther = lines.findIndex((line) => !line.startsWith('warning: '));
   expect(lines.slice(firstOther).filter((line) => line.startsWith('warning: '))).toEqual([]);

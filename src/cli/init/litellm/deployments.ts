@@ -5,7 +5,7 @@ import { literal, literalWithout, numeric } from '../values.ts';
 import { isSecretName } from '../variables.ts';
 import { connection } from './connection.ts';
 import type { Lost } from './lost.ts';
-import { PRICES, type Price, priceOf } from './prices.ts';
+import { costOf, PRICES, type Price, priceOf } from './prices.ts';
 import { PROVIDERS } from './providers.ts';
 import { secret, withoutOsEnviron } from './references.ts';
 
@@ -20,6 +20,8 @@ export interface Deployment {
   /** Deployments of a group with a higher number are used after the others. */
   readonly order: number;
   readonly price: Price | undefined;
+  /** Of a token, as far as it is known. Only the order of costs matters. */
+  cost(): number;
   readonly timeout: number | undefined;
 }
 
@@ -113,6 +115,7 @@ function readOne(name: string, params: Entry, info: unknown, at: ModelContext): 
     shares: { weight: numeric(params['weight']), rpm: numeric(params['rpm']), tpm: numeric(params['tpm']) },
     order: numeric(params['order']) ?? numeric(membersOf(info)['order']) ?? Number.POSITIVE_INFINITY,
     price,
+    cost: () => costOf(provider, atProvider, price),
     timeout: numeric(params['timeout']),
   };
 }

@@ -18,9 +18,11 @@ export interface Links {
   readonly health: Entry;
   /** `cache` of all models. */
   readonly cache: Entry | undefined;
-  /** Whether deployments are chosen by weight; otherwise by latency. */
-  readonly isWeighted: boolean;
+  readonly choice: Choice;
 }
+
+/** How a deployment of a group is chosen. The cheapest one that works is the first of an order. */
+export type Choice = 'weight' | 'latency' | 'cost';
 
 interface Target {
   readonly model: string;
@@ -124,12 +126,7 @@ class Groups {
   #targetsOf(name: string): Target[] {
     return [name, ...this.#nextOf(name)]
       .flatMap((each) =>
-        levels(
-          this.all.get(each) ?? [],
-          this.#links.isWeighted,
-          (index) => this.modelName(each, index),
-          each,
-        ),
+        levels(this.all.get(each) ?? [], this.#links.choice, (index) => this.modelName(each, index), each),
       )
       .flatMap((level, priority) => level.map((target) => ({ ...target, priority })));
   }
@@ -149,25 +146,38 @@ function chainOf(name: string, fallbacks: Names): string[] {
   return [...found];
 }
 
-/** The deployments of a group by `order`; a name that only a pattern matches is its own target. */
+/** The deployments of a group by `order` and, if they are chosen by it, their cost; a name that only a pattern matches is its own target. */
 function levels(
   members: readonly Deployment[],
-  isWeighted: boolean,
+  choice: Choice,
   nameOf: (index: number) => string,
   name: string,
 ): Omit<Target, 'priority'>[][] {
   if (members.length === 0) return [[{ model: name }]];
   const share = SHARES.find((key) => members.some(({ shares }) => (shares[key] ?? 0) > 0));
   const given = members.map(({ shares }) => (share === undefined ? 1 : (shares[share] ?? 0)));
-  const weights = isWeighted ? wholeNumbers(given) : undefined;
-  const all = members.map(({ order }, index) => ({ order, model: nameOf(index), weight: weights?.[index] }));
-  const orders = [...new Set(all.map(({ order }) => order))].sort((a, b) => a - b);
-  return orders.map((wanted) => {
-    const level = all.filter(({ order }) => order === wanted);
-    return level.map(({ model, weight }) =>
+  const weights = choice === 'weight' ? wholeNumbers(given) : undefined;
+  const all = members.map(({ order, cost }, index) => ({
+    place: [order, choice === 'cost' ? cost() : 0] as const,
+    model: nameOf(index),
+    weight: weights?.[index],
+  }));
+  const byPlace = Map.groupBy(all, ({ place }) => place.join(' '));
+  const ordered = [...byPlace.values()].sort(([one], [other]) => compare(one?.place, other?.place));
+  return ordered.map((level) =>
+    level.map(({ model, weight }) =>
       weight === undefined || level.length === 1 ? { model } : { model, weight },
-    );
-  });
+    ),
+  );
+}
+
+/** By the first number that differs. Infinite ones are equal. */
+function compare(one: readonly number[] = [], other: readonly number[] = []): number {
+  for (const [index, value] of one.entries()) {
+    const otherValue = other[index] ?? 0;
+    if (value !== otherValue) return value < otherValue ? -1 : 1;
+  }
+  return 0;
 }
 
 /** Weights such as 0.9 and 0.1 in the same proportion. */

@@ -1,5 +1,6 @@
+import { builtInPrices } from '../../../server/llm/cost/built-in-prices.ts';
 import type { CatalogText, RateTexts } from '../../../server/llm/cost/catalog-schema.ts';
-import { roundedRate } from '../../../server/llm/cost/decimal.ts';
+import { rateToNumber, roundedRate } from '../../../server/llm/cost/decimal.ts';
 import { findProvider } from '../../../server/llm/providers/index.ts';
 import { numeric } from '../values.ts';
 import type { Lost } from './lost.ts';
@@ -48,6 +49,15 @@ export function priceOf(
     model,
     rates: Object.fromEntries(rates),
   };
+}
+
+/** What a token of the prompt and one of the answer cost, by which LiteLLM compares deployments; infinite if that is not known. */
+export function costOf(provider: string, model: string, price: Price | undefined): number {
+  const { input, output } = price?.rates ?? {};
+  if (input !== undefined || output !== undefined) return Number(input ?? 0) + Number(output ?? 0);
+  const known = builtInPrices().find(findProvider(provider)?.telemetryName ?? provider, model)?.rates;
+  if (known === undefined) return Number.POSITIVE_INFINITY;
+  return rateToNumber(known.input ?? 0n) + rateToNumber(known.output ?? 0n);
 }
 
 /** One catalog of all prices. Two deployments of one model have one price: that of the first. */

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { elementsOf, isRecord, membersOf, stringIn } from '../../../core/foreign.ts';
+import { elementsOf, entryIn, isRecord, membersOf, stringIn } from '../../../core/foreign.ts';
 import { type Imported, NotImported } from '../imported.ts';
 import { readServers } from '../mcp-servers.ts';
 import type { PlaceholderContext } from '../placeholders.ts';
 import { UNKNOWN_VALUE } from '../variables.ts';
 import { cacheOf } from './cache.ts';
 import { type Deployment, type ModelContext, readDeployments } from './deployments.ts';
-import { addGroups, aliasesOf, fallbacksOf } from './groups.ts';
+import { addGroups, aliasesOf, type Choice, fallbacksOf } from './groups.ts';
 import { Lost } from './lost.ts';
 import { withCredentials } from './mcp-credentials.ts';
 import { budgetsOf, healthOf, retryOf, type Sections, timeoutOf } from './policies.ts';
@@ -15,6 +15,14 @@ import { PROVIDERS } from './providers.ts';
 import { reference, referencesIn, secret, variableIn } from './references.ts';
 
 type Entry = Readonly<Record<string, unknown>>;
+
+/** `routing_strategy`. Those by use count tokens of each deployment against its limits, which has no counterpart. */
+const CHOICES: Readonly<Record<string, Choice>> = {
+  'simple-shuffle': 'weight',
+  'latency-based-routing': 'latency',
+  'least-busy': 'latency',
+  'cost-based-routing': 'cost',
+};
 
 export const isLitellm = (value: unknown): value is Entry =>
   isRecord(value) && Array.isArray(value['model_list']);
@@ -52,7 +60,7 @@ export function readLitellm(file: Entry, context: PlaceholderContext, imported: 
     aliases: aliasesOf(router['model_group_alias']),
     cache: cacheOf(litellm, lost),
     health: healthOf(sections),
-    isWeighted: !/^(?:latency-based-routing|least-busy)$/.test(stringIn(router['routing_strategy']) ?? ''),
+    choice: entryIn(CHOICES, stringIn(router['routing_strategy']) ?? '') ?? 'weight',
   };
   addGroups(deployments, links, lost, context.source, imported);
   addPolicies(sections, deployments, lost, imported);
@@ -120,9 +128,7 @@ function addRest(file: Entry, { general, litellm, router }: Sections, lost: Lost
     ...[...both, 'request_timeout', 'max_budget', 'budget_duration'],
     ...(litellm['cache'] === true ? ['cache', 'cache_params'] : []),
   ]);
-  const isKnownChoice = /^(?:simple-shuffle|latency-based-routing|least-busy)$/.test(
-    stringIn(router['routing_strategy']) ?? '',
-  );
+  const isKnownChoice = entryIn(CHOICES, stringIn(router['routing_strategy']) ?? '') !== undefined;
   lost.addRest(router, 'router_settings.', [
     ...[...both, 'timeout', 'retry_policy', 'retry_after', 'model_group_alias', 'disable_cooldowns'],
     ...(isKnownChoice ? ['routing_strategy'] : []),

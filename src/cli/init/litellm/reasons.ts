@@ -50,7 +50,7 @@ export const REASONS: Readonly<Record<string, string>> = {
   max_retries: `${ALL_MODELS}.retry\``,
   model_group_retry_policy: `${ALL_MODELS}.retry\``,
   allowed_fails_policy: 'failures of all kinds count alike: `health.eviction` of a model',
-  routing_strategy: 'not by cost or use: by weight, or by latency, calls in flight and failures',
+  routing_strategy: 'not by use: by weight, or by latency, calls in flight and failures',
   routing_strategy_args: 'the choice of a model has no settings but weights',
   enable_pre_call_checks: 'whether a prompt fits is not checked before a call',
   cache: CACHE,
