@@ -1,14 +1,6 @@
 // Generated from the schema of the configuration: npm run gen
 
 /**
- * Whether a request without a trace (`traceparent`) starts one: a boolean, a ratio from 0 to 1, or a CEL expression.
- */
-export type RandomSampling = (boolean | string) | (number | string) | string;
-/**
- * Whether a request that continues a client's trace (`traceparent`) is recorded: a boolean, a ratio from 0 to 1, or a CEL expression.
- */
-export type ClientSampling = (boolean | string) | (number | string) | string;
-/**
  * How the gateway connects to the service.
  */
 export type Policies = {
@@ -84,6 +76,14 @@ export type Tcp = {
    */
   keepalives?: {} | null;
 } | null;
+/**
+ * Whether a request without a trace (`traceparent`) starts one: a boolean, a ratio from 0 to 1, or a CEL expression.
+ */
+export type RandomSampling = (boolean | string) | (number | string) | string;
+/**
+ * Whether a request that continues a client's trace (`traceparent`) is recorded: a boolean, a ratio from 0 to 1, or a CEL expression.
+ */
+export type ClientSampling = (boolean | string) | (number | string) | string;
 export type Rules2 =
   | string
   | {
@@ -3677,6 +3677,28 @@ export interface GatewayConfig {
           [k: string]: string;
         } | null;
       } | null;
+      /**
+       * Also sends the metrics to an OTLP collector, from the start of the process until its end.
+       */
+      otlp?: {
+        /**
+         * Address of the collector: `host:port`, a URL without a path, or `unix:/path/of/socket`.
+         */
+        host: string;
+        /**
+         * Protocol of the collector. `grpc` requires the packages `@grpc/grpc-js` and `@grpc/proto-loader`, installed next to agctl.
+         */
+        protocol?: 'grpc' | 'http';
+        /**
+         * URL path of the collector. Only for the protocol `http`.
+         */
+        path?: string;
+        /**
+         * How often the metrics are sent.
+         */
+        interval?: '30s' | (string & {});
+        policies?: Policies;
+      } | null;
     } | null;
     /**
      * Form of the histograms of the metrics: `classic` ones have fixed buckets, `native` ones exponential buckets, exposed only in the Prometheus protobuf format; the text format then has their sum and count.
@@ -4936,16 +4958,6 @@ export interface GatewayConfig {
     } | null;
   } | null;
 }
-export interface Rules {
-  /**
-   * A kind of sensitive data.
-   */
-  builtin?: 'email' | 'ssn' | 'creditCard' | 'phoneNumber' | 'caSin' | 'iban' | 'apiKey';
-  /**
-   * A regular expression (RE2), which may match any part of a text.
-   */
-  pattern?: string;
-}
 export interface Key {
   /**
    * The token, or `{ file: … }`.
@@ -4958,6 +4970,16 @@ export interface Key {
          */
         file: string;
       };
+}
+export interface Rules {
+  /**
+   * A kind of sensitive data.
+   */
+  builtin?: 'email' | 'ssn' | 'creditCard' | 'phoneNumber' | 'caSin' | 'iban' | 'apiKey';
+  /**
+   * A regular expression (RE2), which may match any part of a text.
+   */
+  pattern?: string;
 }
 /**
  * Protocol of the service; gRPC by default.

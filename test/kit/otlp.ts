@@ -30,10 +30,42 @@ export interface ReceivedRecord {
   readonly resource: Readonly<Record<string, unknown>>;
 }
 
+/** A metric as a collector received it, in one export. */
+export interface ReceivedMetric {
+  readonly name: string;
+  readonly description: string;
+  /** The member of OTLP's `Metric` that has its data. */
+  readonly type: 'gauge' | 'sum' | 'histogram' | 'exponentialHistogram';
+  /** 2: from the start of the process. */
+  readonly temporality: number;
+  readonly isMonotonic: boolean;
+  readonly points: readonly ReceivedPoint[];
+  readonly resource: Readonly<Record<string, unknown>>;
+}
+
+interface ReceivedPoint {
+  readonly attributes: Readonly<Record<string, unknown>>;
+  /** Unix times in ms. */
+  readonly start: number;
+  readonly time: number;
+  /** Of a gauge or sum. */
+  readonly value: number | undefined;
+  /** Of histograms. */
+  readonly count: number;
+  readonly sum: number;
+  readonly counts: readonly number[];
+  readonly bounds: readonly number[];
+  /** Of an exponential one: `counts` begin with the bucket of this number. */
+  readonly scale: number;
+  readonly zeros: number;
+  readonly offset: number;
+}
+
 export interface Collector extends AsyncDisposable {
   readonly url: string;
   readonly spans: readonly ReceivedSpan[];
   readonly records: readonly ReceivedRecord[];
+  readonly metrics: readonly ReceivedMetric[];
   /** Header lines of the exports. */
   readonly headers: readonly Readonly<Record<string, unknown>>[];
 }
@@ -41,6 +73,7 @@ export interface Collector extends AsyncDisposable {
 interface Received {
   readonly spans: ReceivedSpan[];
   readonly records: ReceivedRecord[];
+  readonly metrics: ReceivedMetric[];
   readonly headers: Record<string, unknown>[];
 }
 
@@ -53,19 +86,22 @@ interface CollectorOptions {
   readonly certificate?: Certificate;
 }
 
-/** A real OTLP collector: gRPC over HTTP/2, or protobuf over HTTP at any path; logs at one that ends with `logs`. */
+/**
+ * A real OTLP collector: gRPC over HTTP/2, or protobuf over HTTP at any path; logs at one that ends with `logs`, metrics at one
+ * that ends with `metrics`.
+ */
 export async function collector(
   protocol: 'grpc' | 'http',
   { answers = true, certificate, reply = taken }: CollectorOptions = {},
 ): Promise<Collector> {
-  const received: Received = { spans: [], records: [], headers: [] };
-  const { spans, records, headers } = received;
+  const received: Received = { spans: [], records: [], metrics: [], headers: [] };
+  const { spans, records, metrics, headers } = received;
   const listener: RequestListener = (request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
       headers.push({ ...request.headers, path: request.url });
-      take(received, request.url?.endsWith('logs') === true, Buffer.concat(chunks));
+      take(received, request.url ?? '', Buffer.concat(chunks));
       if (answers) reply(response, headers.length);
     });
   };
@@ -82,6 +118,7 @@ export async function collector(
     url: `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${(server.address() as AddressInfo).port}`,
     spans,
     records,
+    metrics,
     headers,
     [Symbol.asyncDispose]: async () => {
       for (const socket of sockets) socket.destroy();
@@ -93,8 +130,9 @@ export async function collector(
 const taken = (response: ServerResponse): void =>
   void response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
 
-function take({ spans, records }: Received, areLogs: boolean, body: Buffer): void {
-  if (areLogs) records.push(...decodeLogs(body));
+function take({ spans, records, metrics }: Received, path: string, body: Buffer): void {
+  if (/logs$|LogsService/.test(path)) records.push(...decodeLogs(body));
+  else if (/metrics$|MetricsService/.test(path)) metrics.push(...decodeMetrics(body));
   else spans.push(...decodeExport(body));
 }
 
@@ -106,7 +144,7 @@ function grpcServer(received: Received, answers: boolean): Server {
     stream.on('end', () => {
       received.headers.push({ ...headers });
       // One message: a byte for compression, four of its length.
-      take(received, headers[':path']?.includes('LogsService') === true, Buffer.concat(chunks).subarray(5));
+      take(received, headers[':path'] ?? '', Buffer.concat(chunks).subarray(5));
       if (!answers) return;
       stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
       stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
@@ -219,4 +257,80 @@ function decodeLogs(body: Buffer): ReceivedRecord[] {
       );
     });
   });
+}
+
+/** Fields of `Metric`. */
+const TYPES = { 5: 'gauge', 7: 'sum', 9: 'histogram', 10: 'exponentialHistogram' } as const;
+
+function decodeMetrics(body: Buffer): ReceivedMetric[] {
+  return messages(fields(body), 1).flatMap((resourceMetrics) => {
+    const resource = attributes(messages(resourceMetrics, 1)[0] as Map<number, Value[]>, 1);
+    return messages(resourceMetrics, 2)
+      .flatMap((scope) => messages(scope, 2))
+      .flatMap((metric) =>
+        Object.entries(TYPES).flatMap(([number, type]) =>
+          messages(metric, Number(number)).map((data) => ({
+            name: bytes(metric, 1).toString(),
+            description: bytes(metric, 2).toString(),
+            type,
+            temporality: Number(data.get(2)?.[0]),
+            isMonotonic: data.get(3)?.[0] === 1n,
+            points: messages(data, 1).map((point) => pointOf(point, type)),
+            resource,
+          })),
+        ),
+      );
+  });
+}
+
+const double = (of: Map<number, Value[]>, number: number): number | undefined =>
+  of.has(number) ? bytes(of, number).readDoubleLE() : undefined;
+
+/** Fields of `NumberDataPoint`, `HistogramDataPoint` and `ExponentialHistogramDataPoint`. */
+function pointOf(point: Map<number, Value[]>, type: ReceivedMetric['type']): ReceivedPoint {
+  const isExponential = type === 'exponentialHistogram';
+  const [buckets = new Map<number, Value[]>()] = isExponential ? messages(point, 8) : [];
+  const packed = (of: Map<number, Value[]>, number: number, size: number): Buffer[] => {
+    const all = bytes(of, number);
+    return Array.from({ length: all.length / size }, (_, index) =>
+      all.subarray(index * size, (index + 1) * size),
+    );
+  };
+  const time = (number: number): number => Number(bytes(point, number).readBigUInt64LE() / 1_000_000n);
+  const isNumber = type === 'gauge' || type === 'sum';
+  return {
+    attributes: attributes(point, isNumber ? 7 : isExponential ? 1 : 9),
+    start: time(2),
+    time: time(3),
+    value: isNumber ? double(point, 4) : undefined,
+    count: isNumber ? 0 : Number(bytes(point, 4).readBigUInt64LE()),
+    sum: isNumber ? 0 : (double(point, 5) ?? 0),
+    counts: isExponential
+      ? varints(bytes(buckets, 2))
+      : packed(point, 6, 8).map((each) => Number(each.readBigUInt64LE())),
+    bounds: type === 'histogram' ? packed(point, 7, 8).map((each) => each.readDoubleLE()) : [],
+    scale: isExponential ? zigzag(point.get(6)?.[0]) : 0,
+    zeros: isExponential && point.has(7) ? Number(bytes(point, 7).readBigUInt64LE()) : 0,
+    offset: zigzag(buckets.get(1)?.[0]),
+  };
+}
+
+function varints(packed: Buffer): number[] {
+  const found: number[] = [];
+  let value = 0;
+  let factor = 1;
+  for (const byte of packed) {
+    value += (byte & 0x7f) * factor;
+    factor *= 128;
+    if (byte >= 0x80) continue;
+    found.push(value);
+    value = 0;
+    factor = 1;
+  }
+  return found;
+}
+
+function zigzag(value: Value | undefined): number {
+  const raw = Number(value ?? 0);
+  return raw % 2 === 0 ? raw / 2 : -(raw + 1) / 2;
 }

@@ -164,6 +164,13 @@ function records(queries: Queries): Alert[] {
       description: 'The collector of the access log does not answer, is too slow, or rejects them.',
     },
     {
+      name: 'AgctlMetricPointsLost',
+      severity: 'info',
+      query: `${queries.increase('metric_points_lost', '15m', byInstance)} > 0`,
+      summary: 'Metrics of {{ $labels.instance }} do not reach the OTLP collector',
+      description: 'It does not answer, is too slow, or rejects them: the log says which.',
+    },
+    {
       name: 'AgctlToolChanged',
       severity: 'warning',
       query: queries.hasGrown('mcp_tool_changes', '1h', { by: ['server'] }),

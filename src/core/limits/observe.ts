@@ -63,7 +63,11 @@ export const OBSERVE_LIMITS = {
   /** Together with `exitGrace` less than 2 s: the longest that an unresponsive collector delays a shutdown. */
   spanFlush: 1_500,
   spanWarningInterval: 60 * SECOND,
-  /** Wait before a failed export of log records is repeated, doubled each time; maximum size of the collector's answer. */
+  /** How often metrics are exported by default, and at most; data points per request: collectors take 4 MiB. */
+  metricsExport: 60 * SECOND,
+  metricsExportMin: SECOND,
+  metricPoints: 1_000,
+  /** Wait before a failed export of log records or metrics is repeated, doubled each time; maximum size of the collector's answer. */
   logRetryWait: SECOND / 4,
   logAnswerBytes: 64 * 1024,
   /** Label combinations of one metric; further combinations are counted together as `overflow`. */

@@ -124,6 +124,7 @@ export interface RuntimeSettings extends SlotHolder {
       | 'guardrails'
       | 'llmCache'
       | 'mcpToolChanges'
+      | 'metricPointsLost'
       | 'mirroredRequests'
       | 'policyCalls'
       | 'sharedStoreMisses'

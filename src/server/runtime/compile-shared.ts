@@ -9,6 +9,7 @@ import { loadCatalogs } from '../llm/cost/catalog.ts';
 import { compileAccessLogPolicy } from '../observe/access-log.ts';
 import { compileMetricsPolicy } from '../observe/metrics/policy.ts';
 import { compileAccessLogExport } from '../observe/otlp/access-log-export.ts';
+import { compileMetricsExport } from '../observe/otlp/metrics-export.ts';
 import { compileTracing, resourceSettings } from '../observe/otlp/settings.ts';
 import { logScope } from '../observe/scopes.ts';
 import { compileNetworkExtAuthz } from '../policies/ext-authz/network.ts';
@@ -62,6 +63,13 @@ export function compileShared(
         return { accessLogExport, close: () => accessLogExport?.close() };
       },
     );
+  const { otlp: metricsTo } = config.config.metrics;
+  const exported =
+    metricsTo &&
+    components.get('metrics.otlp', [metricsTo, resource], site('config', 'metrics', 'otlp'), (inside) => {
+      const metricsExport = compileMetricsExport(metricsTo, resource, inside);
+      return { metricsExport, close: () => metricsExport?.close() };
+    });
   const record = recordPolicy(config, logScope, context('frontendPolicies', 'accessLog', 'database'));
   const { networkAuthorization, networkExtAuthz } = config.frontendPolicies;
   const admits =
@@ -84,6 +92,7 @@ export function compileShared(
     metricsPolicy,
     accessLog,
     accessLogExport: exporting?.accessLogExport,
+    metricsExport: exported?.metricsExport,
     record,
     admits,
     authorizes,

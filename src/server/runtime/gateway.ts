@@ -9,6 +9,7 @@ import { sharedStore } from '../kernel/shared-store.ts';
 import { callPrices } from '../llm/call/budget.ts';
 import { DroppedLinesReporter, type RequestFinishedListener } from '../observe/access-log.ts';
 import type { Metrics } from '../observe/metrics/metrics.ts';
+import { PeriodicExport } from '../observe/otlp/metrics-export.ts';
 import type { Tracing } from '../observe/otlp/tracing.ts';
 import type { TraceSubscribers } from '../observe/trace-subscribers.ts';
 import { Recorder, unrecorded } from '../record/recorder.ts';
@@ -116,6 +117,7 @@ export class RunningGateway implements Gateway {
   readonly #recorder: Recorder | undefined;
   #runtime: Runtime;
   #tracing: Tracing | undefined;
+  #metricsExport: PeriodicExport | undefined;
   /** Spans lost by exporters that have been closed. */
   #spansLost = 0;
   #ports = new Map<string, Port>();
@@ -164,6 +166,14 @@ export class RunningGateway implements Gateway {
     }
     this.#setTracing(this.#runtime, tracing);
     this.#runtime.components.served();
+    const { metricsExport } = this.#runtime;
+    // With workers, the process that has opened the ports exports those of all.
+    if (metricsExport !== undefined && this.#worker === undefined)
+      this.#metricsExport = new PeriodicExport(
+        metricsExport.interval,
+        () => this.#runtime.metricsExport,
+        () => this.metrics.read(),
+      );
   }
 
   async reload(next: Runtime): Promise<void> {
@@ -268,7 +278,11 @@ export class RunningGateway implements Gateway {
     if (this.#isTapped) await this.#requests.afterAll(LIMITS.drainGrace);
     await this.#finished.recorded();
     // At the same time: a collector may hang.
-    await Promise.all([this.#tracing?.close(), this.#runtime.accessLogExport?.close()]);
+    await Promise.all([
+      this.#tracing?.close(),
+      this.#runtime.accessLogExport?.close(),
+      this.#metricsExport?.close(),
+    ]);
     await this.#recorder?.close();
     await this.#runtime.close();
     await this.#runtime.database?.close();

@@ -31,6 +31,7 @@ import { mcpProcessOf } from '../mcp/process.ts';
 import type { AccessLogPolicy } from '../observe/access-log.ts';
 import { Metrics } from '../observe/metrics/metrics.ts';
 import type { AccessLogExport } from '../observe/otlp/access-log-export.ts';
+import type { MetricsExport } from '../observe/otlp/metrics-export.ts';
 import type { TracingSettings } from '../observe/otlp/settings.ts';
 import type { RecordPolicy } from '../record/policy.ts';
 import { type ConnectionSettings, connectionSettings } from '../transport/connection-settings.ts';
@@ -72,6 +73,7 @@ export interface Runtime {
   readonly accessLog: AccessLogPolicy;
   /** Undefined if no collector is configured. */
   readonly accessLogExport: AccessLogExport | undefined;
+  readonly metricsExport: MetricsExport | undefined;
   /** How requests are recorded in the database. Undefined if there is none. */
   readonly record: RecordPolicy | undefined;
   /** What expressions of the access log, metrics and spans read. */

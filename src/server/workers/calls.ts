@@ -1,6 +1,7 @@
 import type { LineFormat } from '../../core/log.ts';
 import type { TraceEvent } from '../../core/trace/event.ts';
 import type { Environment } from '../../core/yaml/env.ts';
+import type { MetricValues } from '../observe/metrics/family.ts';
 import type { ProcessView } from './process-view.ts';
 
 /** An open port: its number, and a short name that is the same in all processes. */
@@ -73,6 +74,8 @@ export type WorkerCalls = Omit<{ [Name in keyof ProcessView]: ProcessView[Name] 
 
 /** What the primary process does when a worker asks. */
 export type PrimaryCalls = {
+  /** The worker has answered all requests; its metrics will not change any more. */
+  drained(metrics: readonly MetricValues[]): void;
   /** The worker has taken the oldest connection that was passed to it; or refused it, because it will end. */
   taken(): void;
   refused(): void;

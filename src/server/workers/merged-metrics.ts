@@ -15,6 +15,11 @@ export class MergedMetrics {
     this.#ended = this.#ended.then((before) => mergeAll([before, counts]));
   }
 
+  /** The metrics of processes as those of one. */
+  async read(processes: readonly (readonly MetricValues[])[]): Promise<readonly MetricValues[]> {
+    return mergeAll([...processes, await this.#ended]);
+  }
+
   /** Renders the metrics of processes as OpenMetrics text; the first one has those that are not added up. */
   async render(processes: readonly (readonly MetricValues[])[]): Promise<string> {
     const merged = await mergeAll([...processes, await this.#ended]);
@@ -27,7 +32,7 @@ export class MergedMetrics {
   }
 
   async #sources(processes: readonly (readonly MetricValues[])[]): Promise<MetricSource[]> {
-    const merged = await mergeAll([...processes, await this.#ended]);
+    const merged = await this.read(processes);
     return merged.map((metric) => () => metric);
   }
 }

@@ -5,6 +5,7 @@ import type { LineSink, Log } from '../../core/log.ts';
 import { DroppedLinesReporter } from '../observe/access-log.ts';
 import type { MetricValues } from '../observe/metrics/family.ts';
 import type { Metrics } from '../observe/metrics/metrics.ts';
+import { PeriodicExport } from '../observe/otlp/metrics-export.ts';
 import type { Gateway } from '../runtime/gateway.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { Sharing } from '../runtime/runtime-settings.ts';
@@ -68,6 +69,7 @@ export class WorkerPool
   readonly #sockets: SocketFolder;
   /** All processes that have not ended. */
   readonly #workers = new Set<WorkerProcess>();
+  #metricsExport: PeriodicExport | undefined;
   #runtime: Runtime | undefined;
   #generation = 0;
   #restarts = 0;
@@ -142,6 +144,12 @@ export class WorkerPool
       throw error;
     }
     for (const { plan } of gateways) this.#logPort('started bind', this.#ports.portOf(plan), plan.name);
+    if (runtime.metricsExport !== undefined)
+      this.#metricsExport = new PeriodicExport(
+        runtime.metricsExport.interval,
+        () => this.#runtime?.metricsExport,
+        async () => this.#merged.read(await this.#readMetrics()),
+      );
     this.#options.log.directives.onChange = (directives) => {
       for (const worker of this.processes) worker.link.tell('logDirectives', directives);
     };
@@ -214,6 +222,7 @@ export class WorkerPool
     this.#ports.close(this.#ports.without([]));
     this.#dispatcher.close();
     await Promise.all([...this.#workers].map((worker) => this.#stop(worker)));
+    await this.#metricsExport?.close();
     await this.#runtime?.close();
     await this.#runtime?.database?.close();
     this.#droppedLines.close();
@@ -293,6 +302,9 @@ export class WorkerPool
 
   #callsOf(worker: WorkerProcess): PrimaryCalls {
     return {
+      drained: (metrics) => {
+        worker.lastMetrics = metrics;
+      },
       taken: () => {
         // The worker has a copy.
         worker.answered()?.socket.destroy();

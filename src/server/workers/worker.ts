@@ -84,8 +84,12 @@ export class Worker {
 
   async #drain(): Promise<void> {
     for (const cancel of this.#traces.values()) cancel();
-    await this.#running?.gateway.close();
-    await this.#running?.peers.close();
+    const running = this.#running;
+    await running?.gateway.close();
+    // The last export of metrics counts the requests that were open at its beginning.
+    if (running !== undefined && this.#runtime?.metricsExport !== undefined)
+      await this.#link.call('drained', await running.view.metrics()).catch(() => undefined);
+    await running?.peers.close();
     this.#ended.resolve();
   }
 

@@ -31,7 +31,7 @@ test.each([
     const tracing = { otlpEndpoint: target.url, otlpProtocol, randomSampling: true };
     const route = { policies: { directResponse: { body: 'ok' } } };
     const otlp = { host: new URL(target.url).host, protocol: otlpProtocol };
-    const more = { config: { tracing }, frontendPolicies: { accessLog: { otlp } } };
+    const more = { config: { tracing, metrics: { otlp } }, frontendPolicies: { accessLog: { otlp } } };
     await using running = await serve(routesConfig([route], more));
     // More than one export: the queued spans share one time limit.
     for (let count = 0; count < 12; count += 1)

@@ -154,6 +154,11 @@ function httpFamilies({ counter, histogram }: Create, labels: readonly string[],
       'Access-log records that did not reach the OTLP collector',
       [],
     ),
+    metricPointsLost: counter(
+      'metric_points_lost',
+      'Data points of metrics that did not reach the OTLP collector',
+      [],
+    ),
     responseBytes: counter('response_bytes', 'Total bytes of HTTP response bodies', labels),
     duration: histogram('request_duration_seconds', 'Duration of HTTP requests', labels, REQUEST_SECONDS),
     requestProcessing: histogram(

@@ -4,6 +4,7 @@ import { tryEvaluate } from '../../expressions/cel/expression.ts';
 import { resolverFor } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
+import { metricsExportSchema } from '../otlp/metrics-export.ts';
 import { logScope } from '../scopes.ts';
 
 /** Default of `config.metrics.prefix`. */
@@ -31,6 +32,7 @@ export const metricsSchema = z.lazy(() =>
       })
       .prefault({})
       .describe('Labels.'),
+    otlp: metricsExportSchema.optional(),
   }),
 );
 

@@ -16,7 +16,12 @@ import { type AccessLogPolicy, compileAccessLogPolicy, configuredFields, jsonVal
 import type { Field } from '../request-fields.ts';
 import { logScope } from '../scopes.ts';
 import { BatchQueue } from './batch-queue.ts';
-import { grpcTransport, httpTransport, type LogTransport, sendRepeatedly } from './log-export.ts';
+import {
+  type CollectorTransport,
+  grpcTransport,
+  httpTransport,
+  sendRepeatedly,
+} from './collector-transport.ts';
 import type { AccessLogRecord } from './log-records.ts';
 import type { ResourceSettings } from './settings.ts';
 
@@ -76,7 +81,9 @@ export function compileAccessLogExport(
   const service = compileService(reference, context);
   if (service === undefined) return undefined;
   const transport =
-    protocol === 'grpc' ? grpcTransport(service, context) : httpTransport(service, path, context);
+    protocol === 'grpc'
+      ? grpcTransport(service, 'logs', context)
+      : httpTransport(service, 'logs', path, context);
   if (transport === undefined) return undefined;
   const lost = context.settings.counter('accessLogRecordsLost');
   // The series begins before the first loss, which alerts would not see otherwise.
@@ -127,7 +134,7 @@ export function compileAccessLogExport(
 async function send(
   records: readonly AccessLogRecord[],
   resource: ResourceSettings,
-  transport: LogTransport,
+  transport: CollectorTransport,
   rejected: (count: number) => void,
 ): Promise<void> {
   // Loaded for the first records together with the SDK: most gateways export none.

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import {
   defaultResource,
   detectResources,
@@ -8,10 +9,19 @@ import {
 import { VERSION } from '../../../core/version.ts';
 import type { ResourceSettings } from './settings.ts';
 
+/** Tells replicas apart, whose metrics would be one series otherwise (OTel, "Service" resource: a random UUID). */
+const INSTANCE = randomUUID();
+
 /** In increasing precedence: SDK defaults, OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME, the configuration. */
 export function resourceOf({ serviceName, resources }: ResourceSettings): Resource {
   return defaultResource()
-    .merge(resourceFromAttributes({ 'service.name': 'agctl', 'service.version': VERSION }))
+    .merge(
+      resourceFromAttributes({
+        'service.name': 'agctl',
+        'service.version': VERSION,
+        'service.instance.id': INSTANCE,
+      }),
+    )
     .merge(detectResources({ detectors: [resourceAttributesEnvDetector] }))
     .merge(
       resourceFromAttributes({

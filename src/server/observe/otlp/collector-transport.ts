@@ -9,18 +9,21 @@ import type { Service } from '../../transport/services/service-reference.ts';
 import { createUpstream, parseAddress, type Upstream } from '../../transport/upstream/upstream.ts';
 import { explainUpstreamError } from '../../transport/upstream/upstream-error.ts';
 
-/** Sends encoded log records to a collector. */
-export interface LogTransport {
-  /** Returns the answer, an encoded `ExportLogsServiceResponse`. Rejects with a reason for the log. */
+/** Sends encoded log records or metrics to a collector. */
+export interface CollectorTransport {
+  /** Returns the answer, an encoded response of the service. Rejects with a reason for the log. */
   send(request: Uint8Array, timeout: number): Promise<Uint8Array>;
   close(): Promise<void>;
 }
 
-/** A failure after which OTLP allows to send the same records again. */
+/** A failure after which OTLP allows to send the same again. */
 class TransientError extends Error {}
 
 /** Sends, again after failures that may pass (OTLP, "Failures"), for at most `LIMITS.spanExportTimeout` ms. */
-export async function sendRepeatedly(transport: LogTransport, request: Uint8Array): Promise<Uint8Array> {
+export async function sendRepeatedly(
+  transport: CollectorTransport,
+  request: Uint8Array,
+): Promise<Uint8Array> {
   const end = performance.now() + LIMITS.spanExportTimeout;
   for (let pause = LIMITS.logRetryWait; ; pause *= 2) {
     try {
@@ -32,16 +35,24 @@ export async function sendRepeatedly(transport: LogTransport, request: Uint8Arra
   }
 }
 
-/** Encoded messages in both directions: the SDK encodes the records. */
-const EXPORT: MethodDefinition<object, object> = {
-  path: '/opentelemetry.proto.collector.logs.v1.LogsService/Export',
+/** What is sent: the service of OTLP/gRPC, and how calls are named in metrics. */
+const SIGNALS = {
+  logs: { service: 'opentelemetry.proto.collector.logs.v1.LogsService', subtype: 'AccessLog' },
+  metrics: { service: 'opentelemetry.proto.collector.metrics.v1.MetricsService', subtype: 'Metrics' },
+} as const;
+
+type Signal = keyof typeof SIGNALS;
+
+/** Encoded messages in both directions: the SDK encodes them. */
+const exportOf = (service: string): MethodDefinition<object, object> => ({
+  path: `/${service}/Export`,
   requestStream: false,
   responseStream: false,
   requestSerialize: bytesOf,
   requestDeserialize: (bytes) => bytes,
   responseSerialize: bytesOf,
   responseDeserialize: (bytes) => bytes,
-};
+});
 
 function bytesOf(message: object): Buffer {
   if (message instanceof Uint8Array) return Buffer.from(message);
@@ -55,18 +66,23 @@ const TRANSIENT_CODES = new Set(
   ),
 );
 
-export function grpcTransport(collector: Service, context: CompileContext): LogTransport | undefined {
+export function grpcTransport(
+  collector: Service,
+  signal: Signal,
+  context: CompileContext,
+): CollectorTransport | undefined {
+  const { service: name, subtype } = SIGNALS[signal];
   const service = createGrpcService(
     collector,
-    { methods: { Export: EXPORT } },
-    { maxBytes: LIMITS.logAnswerBytes, meter: context.settings.callMeter('Policy', 'AccessLog') },
+    { methods: { Export: exportOf(name) } },
+    { maxBytes: LIMITS.logAnswerBytes, meter: context.settings.callMeter('Policy', subtype) },
   );
   if (service === undefined) return undefined;
-  const { signal } = new AbortController();
+  const { signal: never } = new AbortController();
   return {
     async send(request, timeout) {
       try {
-        return bytesOf(Object(await service.call('Export', request, { timeout, signal })));
+        return bytesOf(Object(await service.call('Export', request, { timeout, signal: never })));
       } catch (error) {
         const problem = messageOf(error);
         throw TRANSIENT_CODES.has(problem) ? new TransientError(problem) : error;
@@ -81,15 +97,16 @@ const TRANSIENT_STATUSES = new Set([429, 502, 503, 504]);
 
 export function httpTransport(
   { host, at, connection }: Service,
+  signal: Signal,
   path: string,
   context: CompileContext,
-): LogTransport | undefined {
+): CollectorTransport | undefined {
   const address = parseAddress(host, at);
   if (address === undefined) return undefined;
   const { tls, authorization, connectTimeout } = connection;
   const upstream = createUpstream(securedAddress(address, connection), {
     connections: 1,
-    meter: context.settings.callMeter('Policy', 'AccessLog'),
+    meter: context.settings.callMeter('Policy', SIGNALS[signal].subtype),
     ...(tls && { tls }),
     ...(authorization !== undefined && { authorization }),
     ...(connectTimeout !== undefined && { connectTimeout }),
