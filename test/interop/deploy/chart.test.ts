@@ -1,10 +1,11 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Ajv } from 'ajv';
 import { describe, expect, test } from 'vitest';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import { cli } from '../../kit/cli.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
-import { HELM, pythonTool, tool } from './tools.ts';
+import { GATEWAY_API, HELM, pythonTool, tool } from './tools.ts';
 
 const CHART = 'helm/agctl';
 const KUBERNETES = ['1.30.0', '1.34.0'];
@@ -13,10 +14,13 @@ interface Resource {
   readonly kind: string;
   readonly data?: Record<string, string>;
   readonly spec?: {
+    readonly strategy?: { readonly type: string };
     readonly template?: {
+      readonly metadata: { readonly annotations: Readonly<Record<string, string>> };
       readonly spec: {
         readonly terminationGracePeriodSeconds: number;
         readonly containers: readonly Record<string, unknown>[];
+        readonly volumes: readonly Record<string, unknown>[];
       };
     };
   };
@@ -31,6 +35,26 @@ const ALL = [
   'podAnnotations={"a":"b"}',
   '--set-json',
   'podLabels={"team":"web"}',
+  '--set',
+  'ingress.enabled=true,ingress.className=nginx,ingress.hosts={a.example},networkPolicy.enabled=true',
+  '--set-json',
+  'ingress.tls=[{"hosts":["a.example"],"secretName":"tls"}]',
+  '--set-json',
+  'networkPolicy.from=[{"namespaceSelector":{"matchLabels":{"a":"b"}}}]',
+  '--set-json',
+  'networkPolicy.egress=[{"ports":[{"port":443}]}]',
+  '--set-json',
+  'extraVolumes=[{"name":"cache","emptyDir":{}}]',
+  '--set-json',
+  'extraVolumeMounts=[{"name":"cache","mountPath":"/cache"}]',
+];
+
+/** One replica with a volume. */
+const STORED = ['--set', 'persistence.enabled=true,replicaCount=1,persistence.storageClass=fast'];
+
+const ROUTED = [
+  '--set',
+  'httpRoute.enabled=true,httpRoute.parentRefs[0].name=public,httpRoute.hostnames={a.example}',
 ];
 
 async function render(...args: string[]): Promise<Resource[]> {
@@ -55,7 +79,7 @@ describe('the Helm chart', () => {
   test.each(KUBERNETES)('resources of the Helm chart match the schemas of Kubernetes %s', async (version) => {
     await using folder = await temporaryFolder();
     const short = version.split('.').slice(0, 2).join('.');
-    for (const args of [[], ALL]) {
+    for (const args of [[], ALL, STORED]) {
       // A PodMonitor is defined by the Prometheus operator, not by Kubernetes.
       const resources = (await render(...args)).filter(({ kind }) => kind !== 'PodMonitor');
       expect(resources.map(({ kind }) => kind)).toContain('Deployment');
@@ -101,7 +125,77 @@ describe('the Helm chart', () => {
     });
   });
 
+  test.skipIf(GATEWAY_API === undefined)(
+    'the HTTPRoute of the Helm chart matches the schema of the Gateway API',
+    async () => {
+      const crd = parse(readFileSync(join(GATEWAY_API as string, 'gateway.networking.k8s.io_httproutes.yaml'), 'utf8'));
+      const { schema } = crd.spec.versions.find(({ name }: { name: string }) => name === 'v1');
+      const validate = new Ajv({ strict: false, validateFormats: false }).compile(closed(schema.openAPIV3Schema));
+      const route = (await render(...ROUTED)).find(({ kind }) => kind === 'HTTPRoute');
+      expect(validate(route), JSON.stringify(validate.errors)).toBe(true);
+      const wrong = { ...route, spec: { ...route?.spec, hostname: 'a.example' } };
+      expect(validate(wrong)).toBe(false);
+    },
+  );
+
+  test('a volume for SQLite belongs to one pod, which is replaced before the next one starts', async () => {
+    const resources = await render(...STORED);
+    const { spec } = resources.find(({ kind }) => kind === 'Deployment') ?? {};
+    expect(spec?.strategy).toEqual({ type: 'Recreate' });
+    const { volumes, containers } = spec?.template?.spec ?? {};
+    expect(volumes).toContainEqual({ name: 'data', persistentVolumeClaim: { claimName: 'web-agctl' } });
+    expect(containers?.[0]?.['volumeMounts']).toContainEqual({ name: 'data', mountPath: '/data' });
+    expect(resources.map(({ kind }) => kind)).toContain('PersistentVolumeClaim');
+    const existing = await render(...STORED, '--set', 'persistence.existingClaim=mine');
+    expect(existing.map(({ kind }) => kind)).not.toContain('PersistentVolumeClaim');
+    expect((await render()).map(({ kind }) => kind)).not.toContain('PersistentVolumeClaim');
+  });
+
+  // BerriAI/litellm#5318: the pods kept the configuration from before `helm upgrade`.
+  test('a change of what is read at the start only replaces the pods, any other change does not', async () => {
+    const sum = async (...args: string[]): Promise<string | undefined> => {
+      const deployment = (await render(...args)).find(({ kind }) => kind === 'Deployment');
+      return deployment?.spec?.template?.metadata.annotations['checksum/process'];
+    };
+    const before = await sum();
+    expect(before).toMatch(/^[0-9a-f]{64}$/);
+    expect(await sum('--set', 'config.config.workers=2')).not.toBe(before);
+    expect(await sum('--set', 'config.gateways.default.port=8081')).toBe(before);
+    expect(await sum('--set-json', 'config.config.modelCatalog=[{"file":"a.json"}]')).toBe(before);
+  });
+
+  test('an image is named by its digest if it has one', async () => {
+    const image = async (...args: string[]): Promise<unknown> =>
+      (await render(...args)).find(({ kind }) => kind === 'Deployment')?.spec?.template?.spec.containers[0]?.['image'];
+    const digest = `sha256:${'a1'.repeat(32)}`;
+    expect(await image('--set', `image.digest=${digest},image.tag=1`)).toBe(`agctl@${digest}`);
+    expect(await image('--set', 'image.tag=1')).toBe('agctl:1');
+  });
+
+  test('`off` survives Helm, for which it is a boolean', async () => {
+    await using folder = await temporaryFolder();
+    const values = join(folder.path, 'values.yaml');
+    const own = 'adminAddr: off\n    statsAddr: no\n    readinessAddr: off';
+    writeFileSync(values, `config:\n  config:\n    ${own}\n  gateways: { default: { port: 8080 } }\n`);
+    const map = (await render('-f', values)).find(({ kind }) => kind === 'ConfigMap');
+    const file = join(folder.path, 'gateway.yaml');
+    writeFileSync(file, map?.data?.['gateway.yaml'] ?? '');
+    expect(map?.data?.['gateway.yaml']).toContain('adminAddr: false');
+    const { code, stdout, stderr } = await cli(['config', 'validate', '-f', file]);
+    expect(code, stdout + stderr).toBe(0);
+  });
+
   test.each([
+    // BerriAI/litellm#16933: pods that were killed lost what they had not written yet.
+    ['terminationGracePeriodSeconds=25', /must be more than preStopSeconds \(5\)/],
+    ['config.config.connectionTerminationDeadline=1m30s', /\(90s\)/],
+    ['preStopSeconds=20', /must be more than/],
+    ['persistence.enabled=true', /replicaCount: 1/],
+    ['persistence.enabled=true,replicaCount=1,autoscaling.enabled=true', /replicaCount: 1/],
+    ['ingress.enabled=true', /hosts/],
+    ['ingress.enabled=true,ingress.hosts={a},ingress.port=x', /ports has only: http/],
+    ['httpRoute.enabled=true', /parentRefs/],
+    ['image.digest=sha256:1', /digest/],
     ['replicas=3', /replicas/],
     ['service.type=Ingress', /service.type/i],
     ['ports[0].name=http,ports[0].port=99999,ports[0].targetPort=8080', /65535|maximum/],
@@ -111,3 +205,14 @@ describe('the Helm chart', () => {
     expect(text).toMatch(expected);
   });
 });
+
+/** A schema of Kubernetes that refuses members which it does not name: an API server drops them silently. */
+function closed(schema: unknown): object {
+  if (Array.isArray(schema)) return schema.map(closed);
+  if (typeof schema !== 'object' || schema === null) return schema as object;
+  const inner = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, closed(value)]));
+  const { type, properties, additionalProperties } = schema as Record<string, unknown>;
+  // Not the members of metadata, which the schema leaves to Kubernetes.
+  const isClosed = type === 'object' && properties !== undefined && additionalProperties === undefined;
+  return isClosed ? { ...inner, additionalProperties: false } : inner;
+}

