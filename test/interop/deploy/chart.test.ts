@@ -128,9 +128,13 @@ describe('the Helm chart', () => {
   test.skipIf(GATEWAY_API === undefined)(
     'the HTTPRoute of the Helm chart matches the schema of the Gateway API',
     async () => {
-      const crd = parse(readFileSync(join(GATEWAY_API as string, 'gateway.networking.k8s.io_httproutes.yaml'), 'utf8'));
+      const crd = parse(
+        readFileSync(join(GATEWAY_API as string, 'gateway.networking.k8s.io_httproutes.yaml'), 'utf8'),
+      );
       const { schema } = crd.spec.versions.find(({ name }: { name: string }) => name === 'v1');
-      const validate = new Ajv({ strict: false, validateFormats: false }).compile(closed(schema.openAPIV3Schema));
+      const validate = new Ajv({ strict: false, validateFormats: false }).compile(
+        closed(schema.openAPIV3Schema),
+      );
       const route = (await render(...ROUTED)).find(({ kind }) => kind === 'HTTPRoute');
       expect(validate(route), JSON.stringify(validate.errors)).toBe(true);
       const wrong = { ...route, spec: { ...route?.spec, hostname: 'a.example' } };
@@ -166,7 +170,9 @@ describe('the Helm chart', () => {
 
   test('an image is named by its digest if it has one', async () => {
     const image = async (...args: string[]): Promise<unknown> =>
-      (await render(...args)).find(({ kind }) => kind === 'Deployment')?.spec?.template?.spec.containers[0]?.['image'];
+      (await render(...args)).find(({ kind }) => kind === 'Deployment')?.spec?.template?.spec.containers[0]?.[
+        'image'
+      ];
     const digest = `sha256:${'a1'.repeat(32)}`;
     expect(await image('--set', `image.digest=${digest},image.tag=1`)).toBe(`agctl@${digest}`);
     expect(await image('--set', 'image.tag=1')).toBe('agctl:1');
