@@ -6,6 +6,7 @@ import { auditCommand } from './audit-program.ts';
 import { cassetteCommands } from './cassette-program.ts';
 import { configCommands, FILE_OPTION } from './config-program.ts';
 import type { Bind, Context } from './context.ts';
+import { databaseCommands } from './database-program.ts';
 import { withEnvFile } from './env-file.ts';
 import { asCalled } from './invocation.ts';
 import { keysCommands } from './keys-program.ts';
@@ -67,12 +68,13 @@ export function createProgram(context: Context, setExit: (code: number) => void,
   const proxy = proxyCommands(program, run);
   const keys = keysCommands(program, run);
   const users = usersCommands(program, run);
+  const database = databaseCommands(program, run);
   usageCommand(program, run);
   auditCommand(program, run);
   program.commandsGroup('More:');
   completionCommand(program, run);
   infoCommands(program, run);
-  for (const group of [program, gateway, ...memory, config, auth, costs, ...proxy, keys, users])
+  for (const group of [program, gateway, ...memory, config, auth, costs, ...proxy, keys, users, database])
     helpOrUnknown(group);
   return program;
 }

@@ -59,6 +59,7 @@ export default defineConfig({
         text: 'Operation',
         items: pages(
           'deploy',
+          'upgrades',
           'scale',
           'observability',
           'record',

@@ -7,6 +7,8 @@ export const DATABASE_LIMITS = {
   databaseQueueBytes: 64 * MIB,
   /** Connections of one process to PostgreSQL (upstream). */
   databaseConnections: 5,
+  /** Copies of a SQLite file from before migrations. */
+  databaseBackups: 3,
   /** Timeouts of a connection to PostgreSQL, and of one statement. */
   databaseConnect: 5 * SECOND,
   databaseStatement: 30 * SECOND,

@@ -90,7 +90,8 @@ export class GatewayDatabase implements Database {
     if (location.kind === 'sqlite') {
       const { openSqlite } = await import('./sqlite.ts');
       const path = resolve(folder, location.path);
-      return openSqlite({ path, mustExist: location.mustExist, schemas, log, limits });
+      const { backups } = config;
+      return openSqlite({ path, mustExist: location.mustExist, backups, schemas, log, limits });
     }
     const { openPostgres } = await import('./postgres.ts');
     return openPostgres({

@@ -57,6 +57,14 @@ export const databaseSchema = z.lazy(() =>
       .describe(
         'Maximum number of connections to PostgreSQL, of each process. A SQLite file has one for writing and one for reading.',
       ),
+    backups: z
+      .int()
+      .min(0)
+      .max(100)
+      .default(LIMITS.databaseBackups)
+      .describe(
+        'How many copies of a SQLite file are kept beside it. One is made before an update of agctl changes its tables; 0 makes none. For PostgreSQL, make one with `pg_dump` before an update.',
+      ),
   }),
 );
 

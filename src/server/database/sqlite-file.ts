@@ -8,6 +8,7 @@ import { RESULT, resultCode } from '../../core/sqlite-result.ts';
 import type { DatabaseSchema, SqlRow, Statement, StatementResult } from '../kernel/database.ts';
 import { DatabaseError } from './driver.ts';
 import { CREATE_VERSIONS, missingMigrations, SET_VERSION, VERSIONS } from './migrations.ts';
+import { backUp, versionsIn } from './sqlite-backup.ts';
 
 export interface SqliteFileOptions {
   readonly path: string;
@@ -17,6 +18,8 @@ export interface SqliteFileOptions {
   readonly schemas: readonly DatabaseSchema[];
   /** How long to wait for other processes that write, in ms. */
   readonly lockTimeout: number;
+  /** How many copies from before migrations are kept beside the file; 0 makes none. */
+  readonly backups: number;
 }
 
 interface Prepared {
@@ -31,15 +34,15 @@ export class SqliteFile {
   readonly #inode: bigint | undefined;
   readonly #statements = new Map<string, Prepared>();
 
-  /** @throws DatabaseError */
-  constructor(options: SqliteFileOptions) {
+  /** `copied` gets the path of a copy that was made before a migration. @throws DatabaseError */
+  constructor(options: SqliteFileOptions, copied: (copy: string) => void = () => undefined) {
     const { path, isReader, lockTimeout } = options;
     this.#path = path;
     let database: DatabaseSync | undefined;
     try {
       if (!isReader) createFile(options);
       database = new DatabaseSync(path, { timeout: lockTimeout, readOnly: isReader });
-      if (!isReader) prepare(database, options);
+      if (!isReader) prepare(database, options, copied);
     } catch (error) {
       if (database?.isOpen) database.close();
       throw openError(path, error);
@@ -122,7 +125,11 @@ function createFile({ path, mustExist }: SqliteFileOptions): void {
   createPrivateDatabase(path);
 }
 
-function prepare(database: DatabaseSync, { path, schemas }: SqliteFileOptions): void {
+function prepare(
+  database: DatabaseSync,
+  { path, schemas, backups }: SqliteFileOptions,
+  copied: (copy: string) => void,
+): void {
   // A first statement that only reads would not detect a read-only file.
   database.exec('BEGIN IMMEDIATE; COMMIT');
   const mode = Object.values(database.prepare('PRAGMA journal_mode = WAL').get() ?? {})[0];
@@ -137,6 +144,12 @@ function prepare(database: DatabaseSync, { path, schemas }: SqliteFileOptions): 
   database.exec('PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 4000');
   // What retention deletes is overwritten with zeros.
   database.exec('PRAGMA secure_delete = ON');
+  // Not in the transaction, which may not copy. Only what is migrated is copied, not what is created.
+  const before = backups > 0 ? versionsIn(database) : undefined;
+  if (before !== undefined && missingMigrations(path, 'sqlite', schemas, before).length > 0) {
+    const copy = copyBefore(database, path, before, backups);
+    if (copy !== undefined) copied(copy);
+  }
   database.exec('BEGIN IMMEDIATE');
   try {
     const tables = database
@@ -146,8 +159,7 @@ function prepare(database: DatabaseSync, { path, schemas }: SqliteFileOptions): 
     if (tables.length > 0 && !tables.includes(VERSIONS))
       throw new DatabaseError(`${path} is a database of another program`, 'name another file');
     database.exec(CREATE_VERSIONS);
-    const versions = database.prepare(`SELECT feature, version FROM ${VERSIONS}`).all();
-    const known = new Map(versions.map(({ feature, version }) => [String(feature), Number(version)]));
+    const known = versionsIn(database) ?? new Map<string, number>();
     for (const { feature, version, script } of missingMigrations(path, 'sqlite', schemas, known)) {
       database.exec(script);
       database.prepare(SET_VERSION).run(feature, version);
@@ -156,6 +168,19 @@ function prepare(database: DatabaseSync, { path, schemas }: SqliteFileOptions): 
   } catch (error) {
     if (database.isTransaction) database.exec('ROLLBACK');
     throw error;
+  }
+}
+
+function copyBefore(...of: Parameters<typeof backUp>): string | undefined {
+  try {
+    return backUp(...of);
+  } catch (error) {
+    const [, path] = of;
+    throw new DatabaseError(
+      `${path} is to be migrated, and cannot be copied before (${messageOf(error)})`,
+      'make room beside it, or copy it yourself and set `config.database.backups: 0`',
+      { cause: error },
+    );
   }
 }
 

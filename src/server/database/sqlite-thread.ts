@@ -33,7 +33,13 @@ function openFile(): SqliteFile {
         });
     }
   }
-  file ??= new SqliteFile(start);
+  file ??= new SqliteFile(start, (copy) =>
+    answer({
+      kind: 'log',
+      message: 'the tables of the database are migrated; it was copied before',
+      fields: { file: start.path, copy },
+    }),
+  );
   return file;
 }
 

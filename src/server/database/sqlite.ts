@@ -15,6 +15,8 @@ export interface SqliteOptions {
   /** Absolute. */
   readonly path: string;
   readonly mustExist: boolean;
+  /** As in `SqliteFileOptions`. Default: `LIMITS.databaseBackups`. */
+  readonly backups?: number;
   readonly schemas: readonly DatabaseSchema[];
   readonly log: Log;
   readonly limits: Limits;
@@ -111,13 +113,14 @@ class SqliteThread {
   }
 
   #start(opening?: { resolve(): void; reject(error: DatabaseError): void }): Worker {
-    const { path, mustExist, schemas, limits } = this.#options;
+    const { path, mustExist, schemas, limits, backups = limits.databaseBackups } = this.#options;
     // The name of the bundled file is that in scripts/build-program.mjs.
     const code = import.meta.url.endsWith('.ts') ? './sqlite-thread.ts' : './database-worker.js';
     const worker = new Worker(new URL(code, import.meta.url), {
       workerData: {
         path,
         mustExist,
+        backups,
         schemas,
         isReader: this.#isReader,
         lockTimeout: limits.databaseLock,

@@ -175,7 +175,7 @@ describe('the Helm chart', () => {
       ];
     const digest = `sha256:${'a1'.repeat(32)}`;
     expect(await image('--set', `image.digest=${digest},image.tag=1`)).toBe(`agctl@${digest}`);
-    expect(await image('--set', 'image.tag=1')).toBe('agctl:1');
+    expect(await image('--set-string', 'image.tag=1')).toBe('agctl:1');
   });
 
   test('`off` survives Helm, for which it is a boolean', async () => {

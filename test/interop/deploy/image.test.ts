@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../kit/folder.ts';
@@ -95,6 +95,38 @@ describe('the container image', () => {
       }
     },
   );
+
+  test('the packages for gRPC work in /node_modules, and are missing without it', async () => {
+    const dockerfile = readFileSync(`${DEPLOY}../docs/deploy.md`, 'utf8').match(
+      /RUN npm install --ignore-scripts (.*)/,
+    );
+    await using folder = await temporaryFolder();
+    const config = join(folder.path, 'gateway.yaml');
+    const otlp = '{ host: "127.0.0.1:4317" }';
+    writeFileSync(
+      config,
+      `config: { metrics: { otlp: ${otlp} } }\nfrontendPolicies: { tracing: ${otlp}, accessLog: { otlp: ${otlp} } }\ngateways: { default: { port: 1 } }\n`,
+    );
+    const [node, ...program] = image.entrypoint.map((part, index) =>
+      index === 0 ? join(image.root, part) : part,
+    );
+    const validate = () => tool(node as string, [...program, 'config', 'validate', '-f', config], image.root);
+    expect((await validate()).text).toContain('AGW0402');
+    const packages = dockerfile?.[1]?.split(' ') ?? [];
+    expect(packages).toHaveLength(3);
+    await tool(
+      'npm',
+      ['install', '--ignore-scripts', '--no-audit', '--prefix', image.root, ...packages],
+      image.root,
+    );
+    try {
+      const { code, text } = await validate();
+      expect(code, text).toBe(0);
+    } finally {
+      for (const name of ['node_modules', 'package.json', 'package-lock.json'])
+        rmSync(join(image.root, name), { recursive: true, force: true });
+    }
+  }, 300_000);
 
   test('two builds of the container image have the same files', async () => {
     await using again = await temporaryFolder();

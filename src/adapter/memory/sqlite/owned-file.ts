@@ -1,7 +1,7 @@
 import { AppError } from '../../../core/errors.ts';
+import { copyDatabase } from '../../../core/sqlite-copy.ts';
 import { RESULT, resultCode } from '../../../core/sqlite-result.ts';
 import { entryOf, OPERATIONS, runOperation } from '../sql/operations.ts';
-import { copyDatabase } from './backup.ts';
 import { type OpenDatabase, openDatabase } from './database.ts';
 import { SqliteEngine } from './engine.ts';
 import { callError } from './errors.ts';

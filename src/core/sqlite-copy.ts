@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
-import { createPrivateDatabase } from '../../../core/private-files.ts';
+import { createPrivateDatabase } from './private-files.ts';
 
 /**
  * Writes a copy of an open database to a new file, which appears complete or not at all. `VACUUM INTO` reads one

@@ -1,0 +1,42 @@
+import { dirname, resolve } from 'node:path';
+import { CommandError } from '../core/exit-codes.ts';
+import { loadConfigText, readConfigFile } from '../server/config/load.ts';
+import { type DatabaseLocation, parseDatabaseUrl } from '../server/database/settings.ts';
+import { configFileOf } from './config-file.ts';
+import type { Context } from './context.ts';
+import { forConfig } from './env-file.ts';
+
+/** Where the database of a configuration is; the path of a SQLite file is absolute. @throws CommandError */
+export function configuredDatabase(option: string | undefined, context: Context): DatabaseLocation {
+  const file = configFileOf(option, context);
+  const text = readConfigFile(file);
+  const { env, cwd } = forConfig(context, file);
+  const { config, diagnostics } = loadConfigText(text, file, env);
+  if (config === undefined) {
+    const [first] = diagnostics.filter(({ severity }) => severity === 'error');
+    throw new CommandError(
+      'not_ok',
+      `${file}: ${first?.message ?? 'cannot be read'}`,
+      'agctl config validate shows all problems',
+    );
+  }
+  const { database } = config.config;
+  if (database === undefined)
+    throw new CommandError('usage', `${file} has no config.database`, 'name the configuration with -f');
+  const location = parseDatabaseUrl(database.url);
+  if (typeof location === 'string') throw new CommandError('usage', location);
+  if (location.kind === 'postgres') return location;
+  const folder = file === '-' ? cwd : dirname(resolve(cwd, file));
+  return { ...location, path: resolve(folder, location.path) };
+}
+
+/** Why PostgreSQL is not copied by agctl, with the command that does. Without the password, which `pg_dump` asks for. */
+export function postgresTools(url: string, command: (shown: string) => string): CommandError {
+  const shown = new URL(url);
+  shown.password = '';
+  return new CommandError(
+    'usage',
+    'PostgreSQL is copied with its own tools, in one consistent state and from any machine',
+    `run ${command(shown.href)}`,
+  );
+}

@@ -1,0 +1,178 @@
+import { copyFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { cli } from '../kit/cli.ts';
+import { temporaryFolder } from '../kit/folder.ts';
+import { gateway, type TestGateway } from '../kit/gateway.ts';
+import { routesConfig } from '../kit/routes.ts';
+
+const yaml = (url = 'sqlite://./data.db'): string =>
+  routesConfig([{ policies: { directResponse: { body: 'x' } } }], { config: { database: { url } } });
+
+interface Place extends AsyncDisposable {
+  readonly folder: string;
+  readonly path: string;
+  run(...args: string[]): ReturnType<typeof cli>;
+}
+
+/** A folder with a configuration, whose database has the notes that `notes` adds. */
+async function place(text = yaml()): Promise<Place> {
+  const folder = await temporaryFolder();
+  writeFileSync(join(folder.path, 'gateway.yaml'), text);
+  return {
+    folder: folder.path,
+    path: join(folder.path, 'data.db'),
+    run: (...args) => cli(['database', ...args], { cwd: folder.path }),
+    [Symbol.asyncDispose]: () => folder.remove(),
+  };
+}
+
+const started = (at: Place): Promise<TestGateway> => gateway(yaml(), { folder: at.folder });
+
+function withDatabase<T>(path: string, use: (database: DatabaseSync) => T): T {
+  const database = new DatabaseSync(path);
+  try {
+    return use(database);
+  } finally {
+    database.close();
+  }
+}
+
+/** Adds a note in a table of the test. */
+const note = (path: string, text: string): void =>
+  withDatabase(path, (database) => {
+    database.exec('CREATE TABLE IF NOT EXISTS agctl_test (text TEXT)');
+    database.prepare('INSERT INTO agctl_test VALUES (?)').run(text);
+  });
+const notes = (path: string): unknown[] =>
+  withDatabase(path, (database) =>
+    database
+      .prepare('SELECT text FROM agctl_test')
+      .all()
+      .map(({ text }) => text),
+  );
+
+const copiesIn = (folder: string): string[] => readdirSync(folder).filter((name) => name.endsWith('.backup'));
+
+describe('agctl database', () => {
+  let at: Place;
+  beforeEach(async () => {
+    at = await place();
+    return () => at[Symbol.asyncDispose]();
+  });
+
+  test('backup copies the database of a running gateway, by default beside it', async () => {
+    await using _ = await started(at);
+    note(at.path, 'first');
+    const { code, stdout, stderr } = await at.run('backup');
+    expect([code, stderr]).toEqual([0, expect.stringContaining(`copied ${at.path} (`)]);
+    const [name = ''] = copiesIn(at.folder);
+    expect(stdout).toBe(`${join(at.folder, name)}\n`);
+    expect(notes(join(at.folder, name))).toEqual(['first']);
+    const named = await at.run('backup', 'mine.db');
+    expect([named.code, named.stdout]).toEqual([0, `${join(at.folder, 'mine.db')}\n`]);
+    expect(statSync(join(at.folder, 'mine.db')).mode & 0o777).toBe(0o600);
+    const again = await at.run('backup', 'mine.db');
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('mine.db exists')]);
+  });
+
+  test('restore replaces the database by a copy, keeps what it was, and the gateway starts with it', async () => {
+    const first = await started(at);
+    note(at.path, 'first');
+    await first.close();
+    await at.run('backup', 'mine.db');
+    note(at.path, 'second');
+    const { code, stderr } = await at.run('restore', 'mine.db');
+    expect(code, stderr).toBe(0);
+    expect(notes(at.path)).toEqual(['first']);
+    expect(statSync(at.path).mode & 0o777).toBe(0o600);
+    const [kept = ''] = copiesIn(at.folder);
+    expect(stderr).toContain(join(at.folder, kept));
+    expect(notes(join(at.folder, kept))).toEqual(['first', 'second']);
+    await using second = await started(at);
+    expect((await fetch(second.url)).status).toBe(200);
+    expect(notes(at.path)).toEqual(['first']);
+  });
+
+  test('restore of a lost file needs no present one', async () => {
+    const first = await started(at);
+    note(at.path, 'first');
+    await first.close();
+    await at.run('backup', 'mine.db');
+    const other = await place();
+    await using _ = other;
+    copyFileSync(join(at.folder, 'mine.db'), join(other.folder, 'mine.db'));
+    expect((await other.run('restore', 'mine.db')).code).toBe(0);
+    expect(notes(other.path)).toEqual(['first']);
+    expect(copiesIn(other.folder)).toEqual([]);
+  });
+
+  test('restore refuses while a gateway has the database open, and changes nothing', async () => {
+    await using running = await started(at);
+    note(at.path, 'first');
+    await at.run('backup', 'mine.db');
+    note(at.path, 'second');
+    const { code, stderr } = await at.run('restore', 'mine.db');
+    expect([code, stderr]).toEqual([1, expect.stringContaining('data.db is in use')]);
+    expect(stderr).toContain('stop every gateway');
+    expect(notes(at.path)).toEqual(['first', 'second']);
+    expect(copiesIn(at.folder)).toEqual([]);
+    expect((await fetch(running.url)).status).toBe(200);
+  });
+
+  test.each([
+    [
+      'is damaged',
+      (copy: string) => writeFileSync(copy, 'SQLite format 3\0garbage'),
+      /not a database|malformed|damaged/,
+    ],
+    [
+      'is of another program',
+      (copy: string) => withDatabase(copy, (database) => database.exec('CREATE TABLE a (b)')),
+      /is a database of another program/,
+    ],
+    [
+      'was written by a newer agctl',
+      (copy: string) =>
+        withDatabase(copy, (database) =>
+          database.exec(
+            "CREATE TABLE agctl_schema (feature TEXT PRIMARY KEY, version INTEGER NOT NULL); INSERT INTO agctl_schema VALUES ('record', 999)",
+          ),
+        ),
+      /was written by a newer agctl/,
+    ],
+    ['does not exist', () => undefined, /does not exist/],
+  ])('restore refuses a copy that %s', async (_, make, problem) => {
+    await (await started(at)).close();
+    note(at.path, 'kept');
+    make(join(at.folder, 'copy.db'));
+    const { code, stderr } = await at.run('restore', 'copy.db');
+    expect([code, stderr]).toEqual([1, expect.stringMatching(problem)]);
+    expect(notes(at.path)).toEqual(['kept']);
+  });
+
+  test('for PostgreSQL, the command of its own tools is printed, without the password', async () => {
+    await using other = await place(yaml('postgres://agctl:hunter22@db.example:5432/agctl'));
+    const backup = await other.run('backup', 'a.dump');
+    expect(backup.code).toBe(2);
+    expect(backup.stderr).toContain(
+      "pg_dump --format=custom --table='agctl_*' --file=a.dump 'postgres://agctl@db.example:5432/agctl'",
+    );
+    const restore = await other.run('restore', 'a.dump');
+    expect(restore.stderr).toContain(
+      "pg_restore --clean --if-exists --single-transaction --dbname='postgres://agctl@db.example:5432/agctl' a.dump",
+    );
+    expect(backup.stderr + restore.stderr).not.toContain('hunter22');
+  });
+
+  test.each([
+    ['no config.database', 'gateways: { default: { port: 0 } }', /has no config.database/],
+    ['an error', 'gateways: 1', /gateway\.yaml: /],
+  ])('a configuration with %s is refused', async (_, text, problem) => {
+    await using other = await place(text);
+    const { code, stderr } = await other.run('backup');
+    expect(code).not.toBe(0);
+    expect(stderr).toMatch(problem);
+  });
+});

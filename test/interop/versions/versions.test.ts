@@ -1,0 +1,123 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import pg from 'pg';
+import { describe, expect, test } from 'vitest';
+import { temporaryFolder } from '../../kit/folder.ts';
+import { agctl, type ServeProcess, serve } from '../../kit/process.ts';
+import { routesConfig } from '../../kit/routes.ts';
+import { until } from '../../kit/until.ts';
+import { freshDatabase } from '../postgres/fresh-database.ts';
+
+const OTHER = { node: process.env['OTHER_VERSION'] as string };
+
+const configOf = (url: string): string =>
+  routesConfig([{ policies: { directResponse: { body: 'x' } } }], { config: { database: { url } } });
+
+/** The number of records, and the version of their tables. */
+type Read = () => Promise<{ records: number; version: number }>;
+const RECORDS = 'SELECT count(*) AS records FROM agctl_records';
+const VERSION = "SELECT version FROM agctl_schema WHERE feature = 'record'";
+
+const sqliteAt =
+  (path: string): Read =>
+  async () => {
+    const database = new DatabaseSync(path, { readOnly: true });
+    try {
+      return {
+        records: Number(database.prepare(RECORDS).get()?.['records']),
+        version: Number(database.prepare(VERSION).get()?.['version']),
+      };
+    } finally {
+      database.close();
+    }
+  };
+
+const postgresAt =
+  (url: string): Read =>
+  async () => {
+    const client = new pg.Client(url);
+    await client.connect();
+    try {
+      const [{ records }] = (await client.query(RECORDS)).rows;
+      const [{ version }] = (await client.query(VERSION)).rows;
+      return { records: Number(records), version: Number(version) };
+    } finally {
+      await client.end();
+    }
+  };
+
+/** Makes a request, and waits until it is recorded. */
+async function recorded(at: ServeProcess, read: Read, count: number): Promise<void> {
+  expect((await fetch(at.url)).status).toBe(200);
+  await until(async () => (await read()).records === count);
+}
+
+const stopped = async (at: ServeProcess): Promise<number | null> => {
+  at.kill('SIGTERM');
+  return (await at.finished).code;
+};
+
+/** An older gateway goes on while this one migrates its tables, and both record; it does not start again. */
+async function sideBySide(url: string, read: Read): Promise<void> {
+  const config = configOf(url);
+  await using older = await serve(config, OTHER);
+  await recorded(older, read, 1);
+  const { version } = await read();
+  await using newer = await serve(config);
+  await recorded(newer, read, 2);
+  expect((await read()).version).toBeGreaterThan(version);
+  await recorded(older, read, 3);
+  await recorded(newer, read, 4);
+  expect(older.stderr).not.toMatch(/\t(?:warn|error)\tagctl::(?:database|record)/);
+  expect(await stopped(older)).toBe(0);
+  await expect(serve(config, OTHER)).rejects.toThrow(/was written by a newer agctl/);
+  await recorded(newer, read, 5);
+}
+
+describe('an older version of agctl', () => {
+  test('records beside this one in the same SQLite file, and is refused after it has ended', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'data.db');
+    await sideBySide(`sqlite://${path}`, sqliteAt(path));
+  });
+
+  test.skipIf(process.env['MEMORY_DATABASE_URL'] === undefined)(
+    'records beside this one in the same PostgreSQL, and is refused after it has ended',
+    async () => {
+      const database = await freshDatabase();
+      try {
+        await sideBySide(database.url, postgresAt(database.url));
+      } finally {
+        await database.remove();
+      }
+    },
+  );
+
+  test('starts again with the copy that an update has made, which `agctl database restore` puts back', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'data.db');
+    const config = configOf(`sqlite://${path}`);
+    const read = sqliteAt(path);
+    {
+      await using older = await serve(config, OTHER);
+      await recorded(older, read, 1);
+      expect(await stopped(older)).toBe(0);
+    }
+    const { version } = await read();
+    {
+      await using newer = await serve(config);
+      await recorded(newer, read, 2);
+      expect(newer.stderr).toContain('it was copied before');
+      expect(await stopped(newer)).toBe(0);
+    }
+    const [copy = ''] = readdirSync(folder.path).filter((name) => name.endsWith('.backup'));
+    const restored = await agctl(['database', 'restore', join(folder.path, copy), '-f', '-'], {
+      input: config,
+    });
+    expect(restored.code, restored.stderr).toBe(0);
+    expect(await read()).toEqual({ records: 1, version });
+    await using again = await serve(config, OTHER);
+    await recorded(again, read, 2);
+  });
+});
