@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { LIMITS } from '../src/core/limits.ts';
 import { cli } from './kit/cli.ts';
 
 // What of deploy/ can be checked without other software; the rest is in test/interop/deploy.
@@ -55,6 +56,30 @@ describe('compose.yaml', () => {
     const used = [...text.matchAll(/\$\{?([A-Z_]+)/g)].map(([, name]) => name as string);
     expect(Object.keys(environment).sort()).toEqual([...new Set(used)].sort());
     for (const value of Object.values(environment)) expect(value).toMatch(/^\$\{[A-Z_]+:\?/);
+  });
+
+  test('each page that starts compose.yaml sets the variables that it requires', () => {
+    const required = new Set(
+      [...read('deploy/compose/compose.yaml').matchAll(/\$\{([A-Z_]+):\?/g)].map(([, name]) => name),
+    );
+    expect(required.size).toBeGreaterThan(3);
+    for (const page of ['docs/deploy.md', 'docs/guides/prometheus.md']) {
+      const block = read(page)
+        .split('```')
+        .find((each) => each.includes('docker compose -f deploy/compose/compose.yaml up'));
+      const [before = ''] = block?.split('docker compose') ?? [];
+      const set = [...before.matchAll(/([A-Z_]+)=/g)].map(([, name]) => name);
+      expect(new Set(set), page).toEqual(required);
+    }
+  });
+
+  test('compose.yaml gives the gateway longer to stop than it drains', () => {
+    const { config = {} } = parse(read('deploy/compose/gateway.yaml')) as {
+      config?: { connectionTerminationDeadline?: string };
+    };
+    expect(config.connectionTerminationDeadline).toBeUndefined();
+    const grace = Number.parseInt(compose.services['gateway']?.stop_grace_period ?? '0', 10);
+    expect(grace * 1000).toBeGreaterThan(LIMITS.drain + LIMITS.drainGrace + LIMITS.spanFlush);
   });
 
   test('compose.yaml names exact versions, and the hosts of its services', () => {

@@ -107,7 +107,7 @@ export function startCommand(start: Start): readonly [string, ...string[]] {
 
 /** Commands of this program in a text, wherever a word follows that it has as a command. */
 const COMMANDS =
-  /(?<![\w./@-])agctl (?=(?:add|init|connect|serve|gateway serve|memory|memory-adapter|memory-backend|check|record|replay|verify|config|auth|costs|proxy|keys|users|usage|audit|logs|top|completion|version|help|--help|\[options\])(?![\w-]))/g;
+  /(?<![\w./@-])agctl (?=(?:add|init|connect|serve|gateway serve|memory|memory-adapter|memory-backend|check|record|replay|verify|config|auth|costs|proxy|keys|users|database|usage|audit|logs|top|completion|version|help|--help|\[options\])(?![\w-]))/g;
 
 /** A text that says `agctl COMMAND`, with what the user can type instead. */
 export function asCalled(text: string, { invocation: called, cwd }: Context): string {

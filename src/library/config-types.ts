@@ -4048,6 +4048,10 @@ export interface GatewayConfig {
        * Maximum number of connections to PostgreSQL, of each process. A SQLite file has one for writing and one for reading.
        */
       maxConnections?: number | string;
+      /**
+       * How many copies of a SQLite file are kept beside it. One is made before an update of agctl changes its tables; 0 makes none. For PostgreSQL, make one with `pg_dump` before an update.
+       */
+      backups?: number | string;
     } | null;
     /**
      * Where it is kept who has changed what through the admin server: in the log, in `config.database` and in a file.

@@ -13,7 +13,7 @@ export function versionsIn(database: DatabaseSync): ReadonlyMap<string, number> 
 }
 
 /** Copies of a database beside it, oldest first: `data.db.20261129T211500123Z.backup`. */
-export function backupsOf(path: string): string[] {
+function backupsOf(path: string): string[] {
   const start = `${basename(path)}.`;
   return readdirSync(dirname(path))
     .filter((name) => name.startsWith(start) && /^\d{8}T\d{9}Z\.backup$/.test(name.slice(start.length)))
