@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { Method } from '../../src/admin/endpoint.ts';
 import { methodsOf } from '../../src/admin/endpoint.ts';
@@ -62,6 +62,24 @@ describe('every endpoint of the admin server', () => {
       if (access?.role === 'anyone') expect(['/', '/ui/status.css', '/api/me']).toContain(path);
     },
   );
+
+  test('docs/admin.md says which role each needs', () => {
+    const text = readFileSync(new URL('../../docs/admin.md', import.meta.url), 'utf8');
+    // Of several methods, those with another role are named: `viewer; POST: editor`.
+    const rows = [...text.matchAll(/^\| `([^`?]+)[^`]*` \| ([A-Z, ]+) \| ([^|]+) \|/gm)].map(
+      ([, path = '', methods = '', roles = '']) => ({ path: path.replace('ID', '1'), methods, roles }),
+    );
+    const documented = (path: string, method: string): string | undefined => {
+      const row = rows.find((each) => each.path === path && each.methods.includes(method));
+      return row && (new RegExp(`${method}: (\\w+)`).exec(row.roles)?.[1] ?? row.roles.split(';')[0]);
+    };
+    const missing = CALLS.filter(({ path, method }) => documented(path, method) === undefined);
+    expect(missing.map(({ path }) => path)).toEqual(['/', '/ui/status', '/ui/status.css']);
+    for (const { path, method, access } of CALLS) {
+      const needed = access?.role === 'anyone' ? 'none' : access?.role;
+      expect([path, method, documented(path, method) ?? needed]).toEqual([path, method, needed]);
+    }
+  });
 
   const refused = CALLS.flatMap(({ access, ...each }) => {
     const needed = access?.role ?? 'editor';
