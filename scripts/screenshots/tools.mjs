@@ -150,6 +150,7 @@ export const tools = {
             await page.getByRole('button', { name: 'Call' }).click();
             await page.getByText(/✓ 200/).first().waitFor();
             await page.getByRole('article', { name: 'Trace' }).getByText('tools/call').first().waitFor();
+            await page.evaluate(() => document.querySelector('.catalog').scrollIntoView());
           },
         },
         {
@@ -194,6 +195,10 @@ export const tools = {
               await page.getByRole('button', { name: 'Create' }).click();
               await page.getByRole('row', { name: new RegExp(`^${name}|^There`) }).waitFor();
             }
+            // Without the key that was just created: pictures are published.
+            await page.reload();
+            await page.getByRole('region', { name: /^Spend/ }).waitFor();
+            await page.getByRole('heading', { name: 'Keys', exact: true, level: 2 }).scrollIntoViewIfNeeded();
           },
         },
         {
