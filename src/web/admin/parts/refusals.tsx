@@ -59,38 +59,7 @@ export function Refusals({ figures }: { readonly figures: PeriodFigures }): Reac
         missing route or key stopped them.
         {isPart ? ` The table is of the newest ${count(data.records.length)}.` : ''}
       </p>
-      <div className="scroll">
-        <table className="cards">
-          <thead>
-            <tr>
-              <th scope="col">Status</th>
-              <th scope="col">Reason</th>
-              <th scope="col" className="number">
-                Requests
-              </th>
-              <th scope="col">Callers</th>
-            </tr>
-          </thead>
-          <tbody>
-            {groups.slice(0, REASONS).map((group) => (
-              <tr key={`${group.status} ${group.reason}`}>
-                <td className="short warn" data-name="Status">
-                  ! {group.status}
-                </td>
-                <td className="any" data-name="Reason">
-                  {group.reason}
-                </td>
-                <td className="number" data-name="Requests">
-                  {count(group.requests)}
-                </td>
-                <td className="any" data-name="Callers">
-                  <Callers group={group} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      {groups.length === 0 ? null : <Reasons groups={groups} />}
       {groups.length <= REASONS ? null : (
         <p className="quiet">and {counted(groups.length - REASONS, 'rarer reason')}</p>
       )}
@@ -106,6 +75,44 @@ export function Refusals({ figures }: { readonly figures: PeriodFigures }): Reac
         )}
       </p>
     </section>
+  );
+}
+
+/** Empty until the record has answered, and for those whose role may not read it. */
+function Reasons({ groups }: { readonly groups: readonly Group[] }): ReactNode {
+  return (
+    <div className="scroll">
+      <table className="cards">
+        <thead>
+          <tr>
+            <th scope="col">Status</th>
+            <th scope="col">Reason</th>
+            <th scope="col" className="number">
+              Requests
+            </th>
+            <th scope="col">Callers</th>
+          </tr>
+        </thead>
+        <tbody>
+          {groups.slice(0, REASONS).map((group) => (
+            <tr key={`${group.status} ${group.reason}`}>
+              <td className="short warn" data-name="Status">
+                ! {group.status}
+              </td>
+              <td className="any" data-name="Reason">
+                {group.reason}
+              </td>
+              <td className="number" data-name="Requests">
+                {count(group.requests)}
+              </td>
+              <td className="any" data-name="Callers">
+                <Callers group={group} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 
