@@ -1,6 +1,5 @@
 import type { ReactNode } from 'react';
-import { counted } from '../../../core/render/counted.ts';
-import { periodName } from '../../shared/format.ts';
+import { counted, periodName } from '../../shared/format.ts';
 import './health.css';
 
 /** Calls of one bucket of a period. */

@@ -1,7 +1,6 @@
 import { type ReactNode, useMemo, useState } from 'react';
-import { counted } from '../../../core/render/counted.ts';
 import type { Column } from '../../shared/column.ts';
-import { clock, count, time } from '../../shared/format.ts';
+import { clock, count, counted, time } from '../../shared/format.ts';
 import { VirtualTable } from '../../shared/virtual-table.tsx';
 import { visible } from '../../shared/visible.ts';
 import type { Endpoint } from '../playground/endpoints.ts';

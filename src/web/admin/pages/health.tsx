@@ -1,6 +1,5 @@
 import { type ReactNode, useMemo } from 'react';
-import { counted } from '../../../core/render/counted.ts';
-import { count, duration, time } from '../../shared/format.ts';
+import { count, counted, duration, time } from '../../shared/format.ts';
 import { Problem } from '../../shared/problem.tsx';
 import { Link } from '../../shared/router.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';

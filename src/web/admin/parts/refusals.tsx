@@ -1,6 +1,5 @@
 import { type ReactNode, useMemo } from 'react';
-import { counted } from '../../../core/render/counted.ts';
-import { count } from '../../shared/format.ts';
+import { count, counted } from '../../shared/format.ts';
 import { Link } from '../../shared/router.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
 import { visible } from '../../shared/visible.ts';
