@@ -174,7 +174,7 @@ describe('the Helm chart', () => {
         'image'
       ];
     const digest = `sha256:${'a1'.repeat(32)}`;
-    expect(await image('--set', `image.digest=${digest},image.tag=1`)).toBe(`agctl@${digest}`);
+    expect(await image('--set-string', `image.digest=${digest},image.tag=1`)).toBe(`agctl@${digest}`);
     expect(await image('--set-string', 'image.tag=1')).toBe('agctl:1');
   });
 
