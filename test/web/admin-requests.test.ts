@@ -316,6 +316,12 @@ browserTest(
       expect(await page.getByLabel('Route').locator('option').allInnerTexts()).toEqual(
         expect.arrayContaining(['any', 'keyed', '/plain*', 'llm']),
       );
+      // All columns are in sight, at every width.
+      for (const width of [390, 820, 1100, 1440, 1920]) {
+        await page.setViewportSize({ width, height: 900 });
+        const table = `((box) => box.scrollWidth - box.clientWidth)(document.querySelector('.virtual'))`;
+        await until(async () => Number(await page.evaluate(table)) <= 0);
+      }
       await page.getByLabel('Caller').selectOption('ann-laptop (ann)');
       await page.getByText('1 of 4 requests').waitFor();
       expect(await page.content()).not.toContain(KEY);

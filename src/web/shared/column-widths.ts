@@ -84,19 +84,23 @@ function fitted<Row>(
   return used < width ? fit.map((one) => Math.floor((one * width) / used)) : fit;
 }
 
-/** Fits the wanted widths by changing those of the columns that shrink. */
+/** Fits the wanted widths by changing those of the columns that shrink: each by its share, but none below `NARROWEST`. */
 function elastic<Row>(
   wanted: readonly number[],
   columns: readonly Pick<Column<Row>, 'shrinks'>[],
   width: number,
 ): readonly number[] {
-  const sum = wanted.reduce((all, one) => all + one, 0);
-  const share = (at: number): number => (columns[at]?.shrinks === true ? (wanted[at] ?? 0) : 0);
-  const ofElastic = wanted.reduce((all, _, at) => all + share(at), 0);
-  if (ofElastic === 0) return wanted;
-  return wanted.map((one, at) => {
-    const part = share(at) / ofElastic;
-    if (part === 0) return one;
-    return Math.max(NARROWEST, Math.floor(one + (width - sum) * part));
-  });
+  const widths = [...wanted];
+  let free = wanted.flatMap((_, at) => (columns[at]?.shrinks === true ? [at] : []));
+  while (free.length > 0) {
+    const ofFree = free.reduce((sum, at) => sum + (wanted[at] ?? 0), 0);
+    const taken = widths.reduce((sum, one, at) => sum + (free.includes(at) ? 0 : one), 0);
+    const widthOf = (at: number): number => Math.floor(((wanted[at] ?? 0) * (width - taken)) / ofFree);
+    const tooNarrow = free.filter((at) => widthOf(at) < NARROWEST);
+    for (const at of tooNarrow.length === 0 ? free : tooNarrow)
+      widths[at] = tooNarrow.length === 0 ? widthOf(at) : NARROWEST;
+    // What those keep, the others have to give.
+    free = tooNarrow.length === 0 ? [] : free.filter((at) => !tooNarrow.includes(at));
+  }
+  return widths;
 }
