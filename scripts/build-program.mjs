@@ -60,9 +60,10 @@ const ON_DEMAND = [
   'libphonenumber-js',
   'prom-client',
   're2js',
+  'tar/parse',
   'undici',
 ];
-const fileOfPackage = (name) => name.replace(/^@.*\//, '');
+const fileOfPackage = (name) => name.replace(/^@.*\//, '').replace('/', '-');
 
 /** Names those files instead of the packages. */
 const onDemand = {

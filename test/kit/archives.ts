@@ -7,10 +7,14 @@ export interface ArchiveEntry {
   readonly content?: Buffer | string;
   /** Target of a symbolic link, in place of a content. */
   readonly link?: string;
+  /** Of a tar archive: the letter of its kind, by default that of a file or link. */
+  readonly type?: string;
   /** What the archive says of the length of the content, in place of the truth. */
   readonly size?: number;
   /** Of a ZIP archive: what its list says of the file, in place of the truth. */
   readonly crc?: number;
+  /** Of a ZIP archive. */
+  readonly isEncrypted?: boolean;
 }
 
 const bytesOf = ({ content = '', link }: ArchiveEntry): Buffer => Buffer.from(link ?? content);
@@ -23,7 +27,7 @@ export function tarOf(entries: readonly ArchiveEntry[]): Buffer {
     header.write(entry.path, 0, 100);
     header.write('0000644\0', 100);
     header.write(`${(entry.size ?? bytes.length).toString(8).padStart(11, '0')}\0`, 124);
-    header.write(entry.link === undefined ? '0' : '2', 156);
+    header.write(entry.type ?? (entry.link === undefined ? '0' : '2'), 156);
     header.write(entry.link ?? '', 157, 100);
     header.write('ustar\x0000', 257);
     header.fill(' ', 148, 156);
@@ -44,7 +48,7 @@ export function zipOf(entries: readonly ArchiveEntry[]): Buffer {
     const packed = deflateRawSync(bytes);
     const name = Buffer.from(entry.path);
     const fields = Buffer.alloc(22);
-    fields.writeUInt16LE(0, 0);
+    fields.writeUInt16LE(entry.isEncrypted === true ? 1 : 0, 0);
     fields.writeUInt16LE(8, 2);
     fields.writeUInt32LE(entry.crc ?? crc32(bytes), 8);
     fields.writeUInt32LE(packed.length, 12);

@@ -66,15 +66,26 @@ test.skipIf(!hasTar).each([
   expect(await contents(archive, join(folder.path, 'out'))).toEqual(FILES);
 });
 
-test.skipIf(!hasPython)('an archive that Python makes in ZIP format is read as it was packed', async () => {
+test.skipIf(!hasPython).each([
+  ['ZIP', ''],
+  ['ZIP64', 'zipfile.ZIP64_LIMIT=10\n'],
+])('an archive that Python makes in %s format is read as it was packed', async (_format, limit) => {
   await using folder = await temporaryFolder();
   write(join(folder.path, 'in'), FILES);
   const archive = join(folder.path, 'model.jar');
   const script =
-    'import os,sys,zipfile\nz=zipfile.ZipFile(sys.argv[1],"w",zipfile.ZIP_DEFLATED)\nos.chdir(sys.argv[2])\n' +
+    `import os,sys,zipfile\n${limit}z=zipfile.ZipFile(sys.argv[1],"w",zipfile.ZIP_DEFLATED)\nos.chdir(sys.argv[2])\n` +
     'for d,_,fs in os.walk("."):\n for f in fs: z.write(os.path.join(d,f)[2:])\nz.writestr(zipfile.ZipInfo("stored.json"),"s")\nz.close()';
   expect(runs('python3', '-c', script, archive, join(folder.path, 'in'))).toBe(true);
+  expect(readFileSync(archive).includes('PK\x06\x07')).toBe(limit !== '');
   expect(await contents(archive, join(folder.path, 'out'))).toEqual({ ...FILES, 'stored.json': 's' });
+});
+
+test('an archive of Windows with backslashes in its paths is read as if they were slashes', async () => {
+  await using folder = await temporaryFolder();
+  const archive = join(folder.path, 'model.zip');
+  writeFileSync(archive, zipOf([{ path: 'onnx\\model.onnx', content: 'x' }]));
+  expect(await contents(archive, join(folder.path, 'out'))).toEqual({ 'onnx/model.onnx': 'x' });
 });
 
 const SAFE: ArchiveEntry = { path: 'tokenizer.json', content: '{}' };
@@ -99,15 +110,34 @@ test.each([
   }
 });
 
-test('symbolic links in archives are no files', async () => {
+test('links, devices and sparse files in archives are no files', async () => {
   await using folder = await temporaryFolder();
-  for (const [name, make] of [
-    ['a.tgz', tarOf],
-    ['a.zip', zipOf],
+  const link = { path: 'model.onnx', link: '/etc/passwd' };
+  for (const [name, bytes] of [
+    [
+      'a.tgz',
+      tarOf([SAFE, link, { ...link, type: '1' }, { path: 'disk', type: '4' }, { path: 's', type: 'S' }]),
+    ],
+    ['a.zip', zipOf([SAFE, link])],
   ] as const) {
-    writeFileSync(join(folder.path, name), make([SAFE, { path: 'model.onnx', link: '/etc/passwd' }]));
+    writeFileSync(join(folder.path, name), bytes);
     const { source } = await openSource(join(folder.path, name));
     expect(await source.list()).toEqual(['tokenizer.json']);
+  }
+});
+
+test('an archive that has a file twice, and one with an encrypted file, is refused', async () => {
+  await using folder = await temporaryFolder();
+  for (const [name, bytes, message] of [
+    ['a.tgz', tarOf([SAFE, SAFE]), /contains tokenizer\.json twice/],
+    ['a.zip', zipOf([SAFE, SAFE]), /contains tokenizer\.json twice/],
+    ['b.zip', zipOf([{ ...SAFE, isEncrypted: true }]), /tokenizer\.json cannot be unpacked: it is encrypted/],
+  ] as const) {
+    writeFileSync(join(folder.path, name), bytes);
+    const { source } = await openSource(join(folder.path, name));
+    await expect(source.copy(new Map([['tokenizer.json', join(folder.path, 'out', name)]]))).rejects.toThrow(
+      message,
+    );
   }
 });
 
@@ -143,6 +173,12 @@ test('an archive that is cut off or damaged is refused at every place', async ()
   const flipped = Buffer.from(plain);
   flipped[0] = (flipped[0] ?? 0) ^ 1;
   cases.push(['tar', flipped]);
+  // Between two files, and before the zeros at the end.
+  cases.push(['tar', plain.subarray(0, 1024)], ['tar', plain.subarray(0, plain.length - 1024)]);
+  cases.push([
+    'tar',
+    gunzipSync(tarOf([{ path: 'x', type: 'L', content: 'a'.repeat(1_048_577) }, ...entries])),
+  ]);
   for (const [index, [kind, bytes]] of cases.entries()) {
     const path = join(folder.path, `${index}.${kind}`);
     writeFileSync(path, bytes);
@@ -151,6 +187,32 @@ test('an archive that is cut off or damaged is refused at every place', async ()
       `${index} ${kind}`,
     ).rejects.toMatchObject({ code: 'bad_request' });
   }
+});
+
+test('a ZIP64 archive whose positions are beyond all files is refused', async () => {
+  await using folder = await temporaryFolder();
+  const zip = zipOf([SAFE]);
+  const beyond = Buffer.alloc(8, 0xff);
+  const end = Buffer.concat([Buffer.from('PK\x06\x06'), Buffer.alloc(44), beyond]);
+  end.writeUInt8(1, 32);
+  const at = Buffer.alloc(8);
+  at.writeUInt32LE(zip.length - 22);
+  for (const [index, parts] of [
+    [Buffer.from('PK\x06\x07'), Buffer.alloc(4), beyond, Buffer.alloc(4)],
+    [end, Buffer.from('PK\x06\x07'), Buffer.alloc(4), at, Buffer.alloc(4)],
+  ].entries()) {
+    const path = join(folder.path, `${index}.zip`);
+    writeFileSync(path, Buffer.concat([zip.subarray(0, -22), ...parts, zip.subarray(-22)]));
+    const { source } = await openSource(path);
+    await expect(source.list()).rejects.toThrow(/is not a ZIP archive that can be read: it ends too early/);
+  }
+});
+
+test('bytes behind the end of a tar archive are skipped', async () => {
+  await using folder = await temporaryFolder();
+  const archive = join(folder.path, 'model.tar');
+  writeFileSync(archive, Buffer.concat([gunzipSync(tarOf([SAFE])), Buffer.alloc(100 * 1024 * 1024)]));
+  expect(await contents(archive, join(folder.path, 'out'))).toEqual({ 'tokenizer.json': '{}' });
 });
 
 test('an archive that unpacks to too much, or has too many files, is refused before it is unpacked', async () => {
@@ -168,7 +230,12 @@ test('an archive that unpacks to too much, or has too many files, is refused bef
     [
       'lying.zip',
       zipOf([SAFE, { ...(first as ArchiveEntry), size: 9 }]),
-      /a\.bin cannot be unpacked: it is damaged/,
+      /a\.bin cannot be unpacked: it is damaged: not enough bytes/,
+    ],
+    [
+      'more.zip',
+      zipOf([{ path: 'a.bin', content: 'x'.repeat(100_000), size: 9 }]),
+      /a\.bin cannot be unpacked: it is damaged: too many bytes/,
     ],
     ['many.zip', zipOf(many), /has more than 20000 files: name the folder of the model itself/],
     ['many.tgz', tarOf(many), /has more than 20000 files/],
