@@ -9,7 +9,6 @@ import { sharedStore } from '../kernel/shared-store.ts';
 import { callPrices } from '../llm/call/budget.ts';
 import { DroppedLinesReporter, type RequestFinishedListener } from '../observe/access-log.ts';
 import type { Metrics } from '../observe/metrics/metrics.ts';
-import { PeriodicExport } from '../observe/otlp/metrics-export.ts';
 import type { Tracing } from '../observe/otlp/tracing.ts';
 import type { TraceSubscribers } from '../observe/trace-subscribers.ts';
 import { Recorder, unrecorded } from '../record/recorder.ts';
@@ -29,6 +28,7 @@ import {
 } from './port.ts';
 import { type RequestEndedListener, RequestRecords } from './request-records.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
+import { Telemetry } from './telemetry.ts';
 import { isForwarded, type WorkerRole } from './worker-role.ts';
 
 export interface GatewayOptions {
@@ -115,11 +115,8 @@ export class RunningGateway implements Gateway {
   readonly #worker: WorkerRole | undefined;
   readonly #sockets: GatewaySockets;
   readonly #recorder: Recorder | undefined;
+  readonly #telemetry: Telemetry;
   #runtime: Runtime;
-  #tracing: Tracing | undefined;
-  #metricsExport: PeriodicExport | undefined;
-  /** Spans lost by exporters that have been closed. */
-  #spansLost = 0;
   #ports = new Map<string, Port>();
   /** Resources of previous runtimes that are still being closed. */
   readonly #retiring = new Set<Promise<void>>();
@@ -137,6 +134,7 @@ export class RunningGateway implements Gateway {
     this.metrics.accessLogLinesLost = () => this.#droppedLines.count;
     this.metrics.internalErrors = () => log.internalErrors;
     this.metrics.certificates = () => this.#runtime.inspection.certificates.map((read) => read());
+    this.#telemetry = new Telemetry(this.metrics, log);
     this.#recorder = this.#openRecorder(runtime);
     this.#records = new RequestRecords({ sink, format, log, recorder: this.#recorder });
     const events: PortEvents = {
@@ -154,7 +152,7 @@ export class RunningGateway implements Gateway {
     let tracing: Tracing | undefined;
     try {
       await this.#runtime.database?.open();
-      tracing = await this.#openTracing(this.#runtime);
+      tracing = await this.#telemetry.open(this.#runtime);
       await sharedStore.get(this.#runtime.settings)?.open();
       this.#ports = await this.#openPorts(this.#runtime, tracing);
     } catch (error) {
@@ -164,16 +162,10 @@ export class RunningGateway implements Gateway {
       await this.#runtime.database?.close();
       throw error;
     }
-    this.#setTracing(this.#runtime, tracing);
+    this.#telemetry.use(this.#runtime, tracing);
     this.#runtime.components.served();
-    const { metricsExport } = this.#runtime;
     // With workers, the process that has opened the ports exports those of all.
-    if (metricsExport !== undefined && this.#worker === undefined)
-      this.#metricsExport = new PeriodicExport(
-        metricsExport.interval,
-        () => this.#runtime.metricsExport,
-        () => this.metrics.read(),
-      );
+    if (this.#worker === undefined) this.#telemetry.exportMetrics(() => this.#runtime);
   }
 
   async reload(next: Runtime): Promise<void> {
@@ -185,13 +177,13 @@ export class RunningGateway implements Gateway {
 
   async prepare(next: Runtime): Promise<PreparedReload> {
     const previous = this.#runtime;
-    let tracing = this.#tracing;
+    let tracing = this.#telemetry.tracing;
     const abort = async (): Promise<void> => {
-      if (tracing !== this.#tracing) await tracing?.close();
+      if (tracing !== this.#telemetry.tracing) await tracing?.close();
       await next.components.close(previous.components);
     };
     try {
-      if (next.tracing !== previous.tracing) tracing = await this.#openTracing(next);
+      if (next.tracing !== previous.tracing) tracing = await this.#telemetry.open(next);
       const ports = await this.#openPorts(next, tracing);
       const opened = [...ports].filter(([key]) => !this.#ports.has(key)).map(([, { listener }]) => listener);
       return {
@@ -212,7 +204,7 @@ export class RunningGateway implements Gateway {
     const previous = this.#runtime;
     const removed = [...this.#ports].filter(([key]) => !ports.has(key)).map(([, port]) => port);
     const retired = next.components.replace(previous.components, next.source);
-    const tracingBefore = this.#tracing;
+    const tracingBefore = this.#telemetry.tracing;
     for (const { plan } of next.gateways) {
       const port = this.#ports.get(portKey(plan));
       if (port !== undefined)
@@ -220,7 +212,7 @@ export class RunningGateway implements Gateway {
     }
     this.#ports = ports;
     this.#runtime = next;
-    this.#setTracing(next, tracing);
+    this.#telemetry.use(next, tracing);
     next.components.served();
     this.#retirePrevious(removed, retired, tracingBefore === tracing ? undefined : tracingBefore);
   }
@@ -278,11 +270,7 @@ export class RunningGateway implements Gateway {
     if (this.#isTapped) await this.#requests.afterAll(LIMITS.drainGrace);
     await this.#finished.recorded();
     // At the same time: a collector may hang.
-    await Promise.all([
-      this.#tracing?.close(),
-      this.#runtime.accessLogExport?.close(),
-      this.#metricsExport?.close(),
-    ]);
+    await Promise.all([this.#telemetry.close(), this.#runtime.accessLogExport?.close()]);
     await this.#recorder?.close();
     await this.#runtime.close();
     await this.#runtime.database?.close();
@@ -370,8 +358,7 @@ export class RunningGateway implements Gateway {
       .then(async () => {
         for (const { value } of inherited) value.retired?.();
         await Promise.all(unused.map(({ value }) => value.close?.()));
-        await tracing?.close();
-        this.#spansLost += tracing?.dropped ?? 0;
+        await this.#telemetry.retire(tracing);
         this.#log.debug('proxy::gateway', 'closed resources of the previous configuration', {
           ports: removed.length,
           components: unused.length,
@@ -401,19 +388,5 @@ export class RunningGateway implements Gateway {
     inspection.bounds.push(...recorder.bounds());
     this.metrics.records = () => recorder;
     return recorder;
-  }
-
-  async #openTracing({ tracing }: Runtime): Promise<Tracing | undefined> {
-    if (tracing === undefined) return undefined;
-    // Loaded on demand together with the SDK: most gateways export no traces.
-    const { openTracing } = await import('../observe/otlp/tracing.ts');
-    return openTracing(tracing, this.#log);
-  }
-
-  #setTracing({ inspection }: Runtime, tracing: Tracing | undefined): void {
-    this.#tracing = tracing;
-    if (tracing === undefined) return;
-    this.metrics.spansLost = () => this.#spansLost + (this.#tracing?.dropped ?? 0);
-    inspection.bounds.push({ name: 'tracing.spans', max: LIMITS.spanQueue, used: () => tracing.queued });
   }
 }
