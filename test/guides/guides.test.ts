@@ -155,7 +155,8 @@ test('the guide on budgets: a key is refused when its budget is used up, and aft
   expect(calls.match(/^\d{3}$/gm)).toEqual(['200', '200', '200', '429', '429']);
   expect(calls).toContain('insufficient_quota');
   expect(listed).toContain('12 of 20tokens/day');
-  expect(listed).toMatch(/^ann +5 +0 +6 +6/m);
+  // Requests, errors, refused, tokens.
+  expect(listed).toMatch(/^ann +5 +0 +2 +6 +6/m);
   expect(followed.environment['ANN_KEY']).toMatch(/^sk-/);
 });
 
@@ -172,7 +173,9 @@ test('the guide on cost: a call is charged to its key and team by the imported p
   // The gateway stores a record after 200 ms, which is more than a reader's next command needs here.
   const usage = async (...args: readonly string[]): Promise<string> =>
     (await cli(['usage', ...args, '--admin', addresses.ADMIN_ADDR])).stdout;
-  await until(async () => /^crawler +echo +1 +0 +2 +2 +0 +0\.0060$/m.test(await usage('--by', 'key,model')));
+  await until(async () =>
+    /^crawler +echo +1 +0 +0 +2 +2 +0 +0\.0060$/m.test(await usage('--by', 'key,model')),
+  );
   expect(await usage('--by', 'group,day', '--since', '30d', '-o', 'csv')).toMatch(/^search,.*,0\.006$/m);
   expect(await readFile(join(followed.folder, 'prices.json'), 'utf8')).toContain('gpt-5-mini');
 });
