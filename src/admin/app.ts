@@ -6,9 +6,9 @@ import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify }
 import { messageOf } from '../core/errors.ts';
 import { membersOf, textIn } from '../core/foreign.ts';
 import { LIMITS } from '../core/limits.ts';
-import { EndpointCall } from './call.ts';
+import { type Access, EndpointCall } from './call.ts';
 import { callerOf } from './caller.ts';
-import { type Access, type Endpoint, type Method, methodsOf, sendText } from './endpoint.ts';
+import { type Endpoint, type Method, methodsOf, sendText } from './endpoint.ts';
 import { endpoints } from './endpoints/index.ts';
 import { statusPage } from './endpoints/status.ts';
 import { HEADERS } from './guard.ts';

@@ -2,9 +2,16 @@ import { type Caller, needsRole } from '../server/admin-access/caller.ts';
 import { includes, type Role } from '../server/admin-access/roles.ts';
 import { auditOf } from '../server/audit/audit.ts';
 import type { Actor, AuditEvent, Outcome } from '../server/audit/event.ts';
-import type { Access } from './endpoint.ts';
 import { localUser } from './local-user.ts';
 import type { Admin } from './sources.ts';
+
+/** Who may use a method of an endpoint, and what the audit calls it. */
+export interface Access {
+  /** The lowest role that may; `anyone` shows nothing of the gateway. */
+  readonly role: Role | 'anyone';
+  /** The action of its events, such as `key.create`; false if it changes nothing. */
+  readonly audit: string | false;
+}
 
 /** What an endpoint knows of a change. */
 type Known = Pick<AuditEvent, 'target' | 'before' | 'after' | 'detail'>;

@@ -1,18 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { membersOf, stringIn } from '../core/foreign.ts';
-import type { Role } from '../server/admin-access/roles.ts';
-import type { EndpointCall } from './call.ts';
+import type { Access, EndpointCall } from './call.ts';
 import type { Admin } from './sources.ts';
 
 export type Method = 'GET' | 'POST';
-
-/** Who may use a method of an endpoint, and what the audit calls it. */
-export interface Access {
-  /** The lowest role that may; `anyone` shows nothing of the gateway. */
-  readonly role: Role | 'anyone';
-  /** The action of its events, such as `key.create`; false if it changes nothing. */
-  readonly audit: string | false;
-}
 
 /** One path of the admin server. `endpoints/index.ts` lists all of them. */
 export interface Endpoint {

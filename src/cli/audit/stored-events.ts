@@ -8,9 +8,23 @@ import { listEvents } from '../../server/audit/table.ts';
 import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import { DatabaseError } from '../../server/database/driver.ts';
 import { GatewayDatabase } from '../../server/database/gateway-database.ts';
-import type { EventPage, Wanted } from '../commands/audit.ts';
 import type { Context } from '../context.ts';
 import { withFileBeside } from '../env-file.ts';
+
+/** Which events are listed; those of `/api/audit`. */
+export interface Wanted {
+  /** Unix time in ms. */
+  readonly from: number;
+  readonly action?: string | undefined;
+  readonly actor?: string | undefined;
+  readonly outcome?: string | undefined;
+}
+
+/** A page of events, and where the next one begins. */
+export interface EventPage {
+  readonly events: readonly unknown[];
+  readonly next: number | undefined;
+}
 
 interface StoredEvents {
   page(limit: number, after: number | undefined): Promise<EventPage>;

@@ -4,7 +4,7 @@ import { isRecord, membersOf, stringIn, textIn } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { escapeControls, escapeInJson } from '../../core/log.ts';
 import { displayWidth } from '../../core/render/width.ts';
-import { storedEvents } from '../audit/stored-events.ts';
+import { type EventPage, storedEvents, type Wanted } from '../audit/stored-events.ts';
 import type { Context, Run } from '../context.ts';
 import { type AdminOptions, adminAddress } from '../proxy/address.ts';
 import { ask, notAnAdmin } from '../proxy/admin-client.ts';
@@ -20,21 +20,6 @@ interface Options extends AdminOptions {
   readonly outcome?: string;
   readonly file?: string;
   readonly output: 'text' | 'json';
-}
-
-/** Which events are listed; those of `/api/audit`. */
-export interface Wanted {
-  /** Unix time in ms. */
-  readonly from: number;
-  readonly action?: string | undefined;
-  readonly actor?: string | undefined;
-  readonly outcome?: string | undefined;
-}
-
-/** A page of events, and where the next one begins. */
-export interface EventPage {
-  readonly events: readonly unknown[];
-  readonly next: number | undefined;
 }
 
 /** Lists events of the audit, newest first. */

@@ -11,11 +11,7 @@ import { EVERY } from '../parts/use-figures.ts';
 import type { Bucket } from './strip.tsx';
 
 /** What became of the calls of an MCP target or a provider in a period. */
-export interface Service {
-  readonly calls: number;
-  readonly errors: number;
-  /** ms; undefined if it is not known. */
-  readonly p95: number | undefined;
+export interface Service extends Bucket {
   readonly buckets: readonly Bucket[];
 }
 
@@ -68,18 +64,17 @@ function liveServices(
     failovers,
     of(service) {
       const own = groups.get(service) ?? [];
-      const buckets = Array.from({ length: BUCKETS }, () => ({ calls: 0, errors: 0 }));
-      for (const entry of own) {
-        const bucket = buckets[Math.floor((entry.at - from) / step)];
-        if (bucket === undefined) continue;
-        bucket.calls += 1;
-        if (isError(entry)) bucket.errors += 1;
-      }
-      const took = own.map(durationOf).filter((value) => value !== undefined);
-      took.sort((a, b) => a - b);
-      return { calls: own.length, errors: own.filter(isError).length, p95: quantile(took, 0.95), buckets };
+      const parts = Map.groupBy(own, (entry) => Math.floor((entry.at - from) / step));
+      const buckets = Array.from({ length: BUCKETS }, (_, at) => figuresOf(parts.get(at) ?? []));
+      return { ...figuresOf(own), buckets };
     },
   };
+}
+
+function figuresOf(entries: readonly Entry[]): Bucket {
+  const took = entries.map(durationOf).filter((value) => value !== undefined);
+  took.sort((a, b) => a - b);
+  return { calls: entries.length, errors: entries.filter(isError).length, p95: quantile(took, 0.95) };
 }
 
 function recordedServices(
@@ -95,7 +90,11 @@ function recordedServices(
     failovers: new Map(),
     of(service) {
       const own = groups.get(service) ?? [];
-      const buckets = Array.from({ length: Math.round((to - from) / step) }, () => ({ calls: 0, errors: 0 }));
+      const buckets = Array.from({ length: Math.round((to - from) / step) }, () => ({
+        calls: 0,
+        errors: 0,
+        p95: undefined,
+      }));
       for (const { group, requests, errors } of own) {
         const bucket = buckets[Math.floor((Date.parse(group[time] ?? '') - from) / step)];
         if (bucket === undefined) continue;

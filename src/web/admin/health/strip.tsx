@@ -1,11 +1,13 @@
 import type { ReactNode } from 'react';
-import { counted, periodName } from '../../shared/format.ts';
+import { counted, duration, periodName } from '../../shared/format.ts';
 import './health.css';
 
 /** Calls of one bucket of a period. */
 export interface Bucket {
   readonly calls: number;
   readonly errors: number;
+  /** ms; undefined if it is not known. */
+  readonly p95: number | undefined;
 }
 
 /** From this share of errors on, a bucket counts as down. */
@@ -16,6 +18,9 @@ const toneOf = ({ calls, errors }: Bucket): string => {
   if (errors === 0) return 'up';
   return errors / calls >= DOWN ? 'down' : 'part';
 };
+
+const saidOf = ({ calls, errors, p95 }: Bucket): string =>
+  `${counted(calls, 'call')}, ${counted(errors, 'error')}${p95 === undefined ? '' : `, p95 ${duration(p95)}`}`;
 
 /** What became of the calls over a period, one field for each bucket. Their height tells fields apart without colours. */
 export function Strip({
@@ -45,7 +50,7 @@ export function Strip({
           // biome-ignore lint/suspicious/noArrayIndexKey: a bucket is identified by its position.
           key={at}
           className={toneOf(bucket)}
-          title={`${periodName(from + at * step, from + (at + 1) * step)}: ${counted(bucket.calls, 'call')}, ${counted(bucket.errors, 'error')}`}
+          title={`${periodName(from + at * step, from + (at + 1) * step)}: ${saidOf(bucket)}`}
         />
       ))}
     </span>
