@@ -52,6 +52,8 @@ export const MEMORY_API_LIMITS = {
   syncMaxRetry: 300 * SECOND,
   /** How long after a change in the docs folder a sync begins: editors and `git` write in several steps. */
   docsQuiet: SECOND / 2,
+  /** How often it is looked whether another folder is at the path of the docs folder. */
+  docsLook: SECOND,
   /** Concurrent requests of the backend; more are answered with status 503. */
   requestsInFlight: 256,
 } as const;

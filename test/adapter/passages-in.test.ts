@@ -11,6 +11,14 @@ const FILLER = 'Otters live beside rivers and eat fish, crabs and frogs all day 
 const LONG =
   `${FILLER.repeat(8)}The zeppelin of the museum lands at noon on Mondays. ${FILLER.repeat(6)}`.trim();
 
+/** One passage, longer than a result. */
+const TABLE = ['| Name | Number | What it is |', '|---|---|---|']
+  .concat(
+    Array.from({ length: 80 }, (_, row) => `| option${row} | ${row} | Says how the option ${row} is used. |`),
+  )
+  .concat('| tablekey | 8841 | The last of them. |')
+  .join('\n');
+
 let backend: TestBackend;
 let adapter: TestAdapter;
 beforeAll(async () => {
@@ -18,6 +26,7 @@ beforeAll(async () => {
     docs: {
       'guide/museum.md': `# Museum\n\n## Airships\n\n${LONG}\n`,
       'short.md': '# Tea\n\nTea needs water.\n',
+      'keys.md': `# Keys\n\n## Options\n\n${TABLE}\n`,
     },
   });
   adapter = await memoryAdapter(backend.url, { toolSet: 'extended' });
@@ -68,6 +77,21 @@ describe('a search with a long passage', () => {
       expect(result.text).toMatch(/## 1\. \d{4}-\d\d-\d\dT\S+ user \(turn 1 of session s\)/);
     }
   });
+});
+
+test('a passage or turn that is longer than a result is cut around what was asked', async () => {
+  const { text, structured } = await ask({ query: 'number of the tablekey' });
+  const [{ content, truncated }] = structured.results;
+  expect(content).toMatch(/^….*\| tablekey \| 8841 \|/s);
+  expect([truncated, content.length <= 2_000]).toEqual([true, true]);
+  expect(text).toContain('| tablekey | 8841 |');
+  const few = await ask({ query: 'number of the tablekey', maxTokens: 60 });
+  expect(few.structured.results[0].content).toContain('8841');
+  const said = `${FILLER.repeat(80)}Your licence number is ZX-9981. ${FILLER.repeat(20)}`;
+  await adapter.call('store_episodic', { sessionId: 'licences', role: 'assistant', content: said });
+  const { structured: found } = await ask({ query: 'what is my licence number', turns: true });
+  expect(found.turns[0].content).toContain('ZX-9981');
+  expect(found.turns[0].content.length).toBeLessThanOrEqual(2_000);
 });
 
 test('search_episodes has long turns once', async () => {

@@ -1,39 +1,60 @@
-import { type FSWatcher, watch } from 'node:fs';
+import { type FSWatcher, type Stats, statSync, watch } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
 
 /**
  * Runs the sync of the docs folder after its files have changed. Watches the folders that the last sync has read: how a file is
- * written does not matter, and the sync finds out by hash what has changed.
+ * written does not matter, and the sync finds out by hash what has changed. A watch sees a folder and not its path, so the docs folder
+ * itself is looked at too: it may be replaced, or be a link that is switched.
  */
 export class DocsWatch {
   readonly #sync: () => Promise<unknown>;
   readonly #log: Log;
-  readonly #watchers = new Map<string, FSWatcher>();
+  readonly #watchers = new Map<string, { readonly watcher: FSWatcher; readonly identity: string }>();
+  readonly #looking: NodeJS.Timeout;
   #quiet: NodeJS.Timeout | undefined;
   #isDirty = false;
   #isRunning = false;
   #isClosed = false;
   #hasWarned = false;
 
-  /** `sync` begins after the call, even if one is running, and does not reject. It is not called again before it has settled. */
-  constructor(sync: () => Promise<unknown>, log: Log) {
+  /**
+   * @param root the docs folder
+   * @param sync begins after the call, even if one is running, and does not reject. It is not called again before it has settled.
+   */
+  constructor(root: string, sync: () => Promise<unknown>, log: Log) {
     this.#sync = sync;
     this.#log = log;
+    let known: string | undefined;
+    const look = (): void => {
+      void stat(root)
+        .then(identityOf, () => 'none')
+        .then((identity) => {
+          if (known !== undefined && known !== identity) this.#changed();
+          known = identity;
+        });
+    };
+    look();
+    this.#looking = setInterval(look, MEMORY_API_LIMITS.docsLook).unref();
   }
 
   /** Watches a folder (absolute path), which is about to be read. */
   add(folder: string): void {
-    if (this.#isClosed || this.#watchers.has(folder)) return;
+    if (this.#isClosed) return;
     try {
+      const identity = identityOf(statSync(folder));
+      const known = this.#watchers.get(folder);
+      if (known?.identity === identity) return;
+      known?.watcher.close();
       const watcher = watch(folder, { persistent: false }, () => this.#changed());
       watcher.on('error', () => {
         watcher.close();
         this.#watchers.delete(folder);
         this.#changed();
       });
-      this.#watchers.set(folder, watcher);
+      this.#watchers.set(folder, { watcher, identity });
     } catch (error) {
       // The system allows no more watches, for example; the other folders are watched all the same.
       if (!this.#hasWarned)
@@ -49,7 +70,7 @@ export class DocsWatch {
   /** No other folders are left. */
   keep(folders: readonly string[]): void {
     const there = new Set(folders);
-    for (const [folder, watcher] of this.#watchers) {
+    for (const [folder, { watcher }] of this.#watchers) {
       if (there.has(folder)) continue;
       watcher.close();
       this.#watchers.delete(folder);
@@ -59,7 +80,8 @@ export class DocsWatch {
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#quiet);
-    for (const watcher of this.#watchers.values()) watcher.close();
+    clearInterval(this.#looking);
+    for (const { watcher } of this.#watchers.values()) watcher.close();
     this.#watchers.clear();
   }
 
@@ -81,4 +103,9 @@ export class DocsWatch {
     }
     this.#isRunning = false;
   }
+}
+
+/** Tells a folder from another one at its path: numbers of inodes are used again. */
+function identityOf({ dev, ino, birthtimeMs }: Pick<Stats, 'dev' | 'ino' | 'birthtimeMs'>): string {
+  return `${dev}:${ino}:${birthtimeMs}`;
 }

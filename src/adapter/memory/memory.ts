@@ -162,7 +162,8 @@ function docsOf(
     if (sync.status().state === 'running') await sync.run();
     await sync.run();
   };
-  const watching = watchesDocs && docsFolder !== undefined ? new DocsWatch(again, log) : undefined;
+  const watching =
+    watchesDocs && docsFolder !== undefined ? new DocsWatch(docsFolder, again, log) : undefined;
   const sync = createDocsSync(backend, {
     folder: docsFolder,
     siteBase,

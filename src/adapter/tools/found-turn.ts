@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
+import { matchingPart } from '../memory/search/matching-part.ts';
 
 /** A turn of a conversation, as tools return it. */
 export const foundTurn = z.looseObject({
@@ -16,12 +17,13 @@ export const foundTurn = z.looseObject({
   link: z.string().optional().describe('The conversation from this turn on, at the memory backend.'),
 });
 
-export function shortenedTurn(turn: z.output<typeof foundTurn>): z.output<typeof foundTurn> {
+/** A long turn is shortened to the part that fits the query best. */
+export function shortenedTurn(turn: z.output<typeof foundTurn>, query: string): z.output<typeof foundTurn> {
   return turn.content.length <= MEMORY_STORE_LIMITS.resultLength
     ? turn
     : {
         ...turn,
-        content: turn.content.slice(0, MEMORY_STORE_LIMITS.resultLength).toWellFormed(),
+        content: matchingPart(turn.content, query, MEMORY_STORE_LIMITS.resultLength),
         truncated: true,
       };
 }

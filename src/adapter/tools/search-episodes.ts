@@ -54,7 +54,11 @@ export const searchEpisodes = defineTool({
     }),
   shorten(reply, args) {
     const hint = reply.turns.length === 0 ? hintFor(args) : undefined;
-    return { ...reply, turns: reply.turns.map(shortenedTurn), ...(hint !== undefined && { hint }) };
+    return {
+      ...reply,
+      turns: reply.turns.map((turn) => shortenedTurn(turn, args.query ?? '')),
+      ...(hint !== undefined && { hint }),
+    };
   },
   structured: (reply, { query = '', passagesIn: where }) => ({
     ...reply,

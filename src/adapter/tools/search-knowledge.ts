@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { membersOf, numberIn, stringIn } from '../../core/foreign.ts';
 import { MEMORY_API_LIMITS, MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import { nonEmpty } from '../../core/schema/mapping.ts';
+import { matchingPart } from '../memory/search/matching-part.ts';
 import { defineTool } from '../tool.ts';
 import { foundTurn, shortenedTurn, turnHeading } from './found-turn.ts';
 import { passagesIn, structuredPassages, textOfPassages } from './passages-in.ts';
@@ -113,21 +114,25 @@ export const searchKnowledge = defineTool({
       timeout: MEMORY_API_LIMITS.callTimeout,
       signal,
     }),
-  shorten(reply, { maxTokens }) {
+  shorten(reply, { query, maxTokens }) {
     const results = reply.results.map((found) =>
       found.content.length <= MEMORY_STORE_LIMITS.resultLength
         ? found
-        : { ...found, content: found.content.slice(0, MEMORY_STORE_LIMITS.resultLength), truncated: true },
+        : {
+            ...found,
+            content: matchingPart(found.content, query, MEMORY_STORE_LIMITS.resultLength),
+            truncated: true,
+          },
     );
-    const turns = reply.turns?.map(shortenedTurn);
+    const turns = reply.turns?.map((turn) => shortenedTurn(turn, query));
     if (maxTokens === undefined) return { ...reply, ...(turns && { turns }), results };
     // Of both, half of it for turns.
     const share = turns === undefined || turns.length === 0 ? maxTokens : Math.floor(maxTokens / 2);
-    const kept = withinTokens(results, share);
+    const kept = withinTokens(results, query, share);
     const left = results.length - kept.length;
     return {
       ...reply,
-      ...(turns && { turns: withinTokens(turns, share) }),
+      ...(turns && { turns: withinTokens(turns, query, share) }),
       results: kept,
       count: kept.length,
       ...(left > 0 && { hint: `${left} more passages do not fit into maxTokens.` }),

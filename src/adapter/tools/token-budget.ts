@@ -1,3 +1,5 @@
+import { matchingPart } from '../memory/search/matching-part.ts';
+
 /** Characters that are no letters of an alphabet: of Chinese or Japanese, each is a token. Of others, about four make one. */
 const OTHER_SCRIPTS = /[\u0500-\uffff]/g;
 const PER_TOKEN = 4;
@@ -13,10 +15,10 @@ interface Passage {
   readonly truncated?: boolean | undefined;
 }
 
-/** A shorter text of about so many tokens. */
-function cut(text: string, tokens: number): string {
+/** The part of about so many tokens that fits the query best. */
+function cut(text: string, query: string, tokens: number): string {
   const share = tokens / tokensOf(text);
-  return text.slice(0, Math.floor(text.length * share)).toWellFormed();
+  return matchingPart(text, query, Math.floor(text.length * share));
 }
 
 /** Fewer tokens than this are no passage that says something. */
@@ -26,13 +28,14 @@ const LEAST = 20;
  * The first passages whose texts have so many tokens together, the best first. The last of them is shortened to what is left for it,
  * and further ones are left out.
  */
-export function withinTokens<P extends Passage>(passages: readonly P[], budget: number): P[] {
+export function withinTokens<P extends Passage>(passages: readonly P[], query: string, budget: number): P[] {
   const kept: P[] = [];
   let left = budget;
   for (const passage of passages) {
     const tokens = tokensOf(passage.content);
     if (tokens <= left) kept.push(passage);
-    else if (left >= LEAST) kept.push({ ...passage, content: cut(passage.content, left), truncated: true });
+    else if (left >= LEAST)
+      kept.push({ ...passage, content: cut(passage.content, query, left), truncated: true });
     left -= tokens;
     if (left <= 0) break;
   }

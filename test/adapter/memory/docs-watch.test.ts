@@ -1,4 +1,4 @@
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createHashEmbedder } from '../../../src/adapter/memory/embed/hash-embedder.ts';
@@ -39,6 +39,34 @@ test('files that are changed, added, renamed and deleted are read at once, also 
   await becomes(backend, { 'a.md': 'Three.', 'guide/c.md': 'Two about coffee.', 'new/deep/d.md': 'Five.' });
   await rm(at('guide'), { recursive: true });
   await becomes(backend, { 'a.md': 'Three.', 'new/deep/d.md': 'Five.' });
+});
+
+test('the docs folder, or a folder in it, may be replaced by another one, or be a link that is switched', async () => {
+  await using backend = await memoryBackend({ docs: DOCS, watchesDocs: true });
+  const put = async (folder: string, text: string): Promise<void> => {
+    await mkdir(folder, { recursive: true });
+    await writeFile(join(folder, 'x.md'), `# X\n\n${text}\n`);
+  };
+  await rename(join(backend.docs, 'guide'), `${backend.docs}-guide`);
+  await put(join(backend.docs, 'guide'), 'One.');
+  await becomes(backend, { 'a.md': 'One about tea.', 'guide/x.md': 'One.' });
+  await put(join(backend.docs, 'guide'), 'Two.');
+  await becomes(backend, { 'a.md': 'One about tea.', 'guide/x.md': 'Two.' });
+  await rename(backend.docs, `${backend.docs}-old`);
+  await put(backend.docs, 'Three.');
+  await becomes(backend, { 'x.md': 'Three.' });
+  await put(backend.docs, 'Four.');
+  await becomes(backend, { 'x.md': 'Four.' });
+  await put(`${backend.docs}-1`, 'Five.');
+  await put(`${backend.docs}-2`, 'Six.');
+  await rm(backend.docs, { recursive: true });
+  await symlink(`${backend.docs}-1`, backend.docs);
+  await becomes(backend, { 'x.md': 'Five.' });
+  await symlink(`${backend.docs}-2`, `${backend.docs}-link`);
+  await rename(`${backend.docs}-link`, backend.docs);
+  await becomes(backend, { 'x.md': 'Six.' });
+  await put(`${backend.docs}-2`, 'Seven.');
+  await becomes(backend, { 'x.md': 'Seven.' });
 });
 
 test('a change embeds what has changed, and nothing again', async () => {

@@ -43,11 +43,25 @@ export function distinct<
     const same =
       words.size === 0
         ? undefined
-        : kept.find((better) => isSame(words, better.words) && !adds(better.passage));
+        : kept.find(
+            (better) =>
+              isSame(words, better.words) &&
+              deniesLike(passage.entity.content, better.passage.entity.content) &&
+              !adds(better.passage),
+          );
     if (same === undefined) kept.push({ passage, words, copies: [] });
     else same.copies.push({ passage, differs: [...words].filter((word) => !same.words.has(word)) });
   }
   return kept;
+}
+
+/** Words of denial, in English, German, Chinese and Japanese. */
+const DENIALS =
+  /\b(?:not|no|never|none|without|cannot|nicht|kein\w*|nie|niemals|ohne)\b|n['’]t\b|不|没|沒|ない|なく|ません/giu;
+
+/** One that denies what the other says is no repetition, though it differs in one word. */
+function deniesLike(one: string, other: string): boolean {
+  return (one.match(DENIALS)?.length ?? 0) === (other.match(DENIALS)?.length ?? 0);
 }
 
 /** Whether the Jaccard index of two texts' words is at least `SAME`. */

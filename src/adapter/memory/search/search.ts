@@ -4,6 +4,7 @@ import type { Entity, EntityType, FoundEntity, Store } from '../store.ts';
 import { type Copy, currentFirst, type Distinct, distinct } from './distinct.ts';
 import { hintFor, SEARCHED } from './hint.ts';
 import { type LetterSample, letterSample, type SearchedLetters, searchedLetters } from './letters.ts';
+import { matchingPart } from './matching-part.ts';
 import { queryVector, type Searched } from './query-vector.ts';
 import { type QueryWord, queryWords, rarity, rounded, type SearchedWord, shareOf } from './query-words.ts';
 import { besideBest, type Coverage, coverageOf, type Score, scoreOf, together, wordScore } from './score.ts';
@@ -25,7 +26,7 @@ export interface SearchResult {
   readonly id: string;
   readonly name: string;
   readonly type: EntityType;
-  /** At most 2,000 characters. */
+  /** At most 2,000 characters, those that fit the query best. */
   readonly content: string;
   /** Present if the content was cut. */
   readonly truncated?: true;
@@ -97,7 +98,7 @@ export async function search(
     : first;
   const results = selectResults(merged, request.limit, ({ passage }) => documentOf(passage))
     .sort((left, right) => bestFirst(left.passage, right.passage))
-    .map((one) => shown(one, request.debug === true));
+    .map((one) => shown(one, request));
   const reason = results.length > 0 ? undefined : await hintFor(searched, request, candidates[0]);
   const hint = [reason, notice].filter((part) => part !== undefined).join('. ');
   return {
@@ -302,7 +303,10 @@ async function takeSample(store: Store): Promise<LetterSample> {
   return letterSample(await store.entities(nodes.map(({ id }) => id)));
 }
 
-function shown({ passage, copies }: Distinct<Scored>, isDebug: boolean): SearchResult {
+function shown(
+  { passage, copies }: Distinct<Scored>,
+  { query, debug: isDebug = false }: SearchRequest,
+): SearchResult {
   const { entity, score, cosine, words, vector, fused } = passage;
   const { id, name, type, content, metadata } = entity;
   const isLong = content.length > MEMORY_STORE_LIMITS.resultLength;
@@ -315,7 +319,7 @@ function shown({ passage, copies }: Distinct<Scored>, isDebug: boolean): SearchR
     id,
     name,
     type,
-    content: isLong ? content.slice(0, MEMORY_STORE_LIMITS.resultLength).toWellFormed() : content,
+    content: matchingPart(content, query, MEMORY_STORE_LIMITS.resultLength),
     ...(isLong ? { truncated: true } : {}),
     score: rounded(score),
     cosine: cosine === undefined ? null : rounded(cosine),

@@ -4,9 +4,20 @@ import { isStopWord, stemOf, wordsOf } from '../tokenizer.ts';
 /** A name before a colon, as chats of several people are stored: `Ann Lee: hello`. */
 const SPEAKER = /^(\p{Lu}[\p{L}\p{M}.'’-]*(?: \p{Lu}[\p{L}\p{M}.'’-]*){0,2}): /u;
 
+/** The name before the colon, in chats of several people. */
+export function nameOf({ content }: Pick<Turn, 'content'>): string | undefined {
+  return SPEAKER.exec(content)?.[1];
+}
+
 /** Who says the turn: the name before the colon, or the role. */
-export function speakerOf({ content, role }: Pick<Turn, 'content' | 'role'>): string {
-  return SPEAKER.exec(content)?.[1] ?? role;
+export function speakerOf(turn: Pick<Turn, 'content' | 'role'>): string {
+  return nameOf(turn) ?? turn.role;
+}
+
+const OF_ONESELF = /\b(?:I|my|me|mine|ich|mein\w*|mir|mich)\b|我|私|僕|俺/u;
+
+export function saysOfOneself(said: string): boolean {
+  return OF_ONESELF.test(said);
 }
 
 /** The text without the name of its speaker. */
@@ -30,8 +41,15 @@ export function tellsChange(content: string): boolean {
   return CHANGE.test(content);
 }
 
+const CHANGES = new RegExp(CHANGE.source, 'giu');
+
+/** The text without the words that mark a change. */
+export function withoutChange(content: string): string {
+  return content.replace(CHANGES, ' ');
+}
+
 const PAST =
-  /\b(did|was|were|had|has|have|originally|previously|formerly|first|used to|back then|before|ago|hatten?|waren?|wurden?|früher|ursprünglich|damals|zuerst)\b|でした|ましたか|以前|曾经|之前/iu;
+  /\b(did|was|were|had|has|have|originally|previously|formerly|first|used to|back then|before|ago|hatten?|waren?|wurden?|in the past|früher|ursprünglich|damals|zuerst|vorher)\b|でした|ましたか|以前|曾经|之前/iu;
 
 /** `Monday or Tuesday?`: which of two values is right. */
 const CHOICE = /\b(or|oder)\b|それとも|还是/iu;

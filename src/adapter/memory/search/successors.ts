@@ -6,11 +6,13 @@ import {
   asksForChoice,
   asksForPast,
   isQuestion,
+  nameOf,
   saidIn,
-  speakerOf,
+  saysOfOneself,
   tellingStems,
   tellingWords,
   tellsChange,
+  withoutChange,
 } from './statements.ts';
 
 /** What a search in conversations asks, and of which turns. */
@@ -85,6 +87,11 @@ export async function withSuccessors(
       (asksForChoice(query) ? decision(best, earlier) : undefined);
     if (later !== undefined) successors.set(earlier.seq, later);
   }
+  if (asksForPast(query))
+    return best.map((one) => {
+      const later = successors.get(one.turn.seq);
+      return later === undefined ? one : { ...one, supersededBy: later.seq };
+    });
   return inOrder(best, successors);
 }
 
@@ -97,7 +104,11 @@ function supersedes(
 ): boolean {
   if (later.seq <= earlier.seq) return false;
   if (!isSameVoice(later, earlier)) return false;
-  const [said, saidThen] = [tellingStems(later.content), tellingStems(earlier.content)];
+  // What marks the change is no subject that both have.
+  const [said, saidThen] = [
+    tellingStems(withoutChange(later.content)),
+    tellingStems(withoutChange(earlier.content)),
+  ];
   let common = 0;
   let count = 0;
   for (const stem of saidThen)
@@ -127,7 +138,11 @@ function decision(best: readonly Judged[], earlier: Turn): Turn | undefined {
 /** In one session, or the same person in another one. Assistants change nothing: they confirm what they were told. */
 function isSameVoice(later: Turn, earlier: Turn): boolean {
   if (later.role === 'assistant') return false;
-  return later.sessionId === earlier.sessionId || speakerOf(later) === speakerOf(earlier);
+  const isSame = nameOf(later) === nameOf(earlier);
+  // What somebody says of themselves is no news of somebody else.
+  if (later.sessionId === earlier.sessionId) return isSame || !saysOfOneself(saidIn(later.content));
+  // A role is no person: the users of two agents are two.
+  return isSame && (nameOf(later) !== undefined || later.agentId === earlier.agentId);
 }
 
 /** Each superseded turn directly after its successor, which takes its place if it is not before it anyway. */

@@ -48,7 +48,7 @@ const FEW_WORDS = 8;
 /** A turn with a time or a number, if the question asks for one. */
 const FITTING = 1.4;
 /** Characters of a turn that are compared with the question. */
-const COMPARED_LENGTH = 4_000;
+const COMPARED_LENGTH = 16_000;
 /** Turns that are compared with each other, as a multiple of the requested results. */
 const COMPARED = 3;
 

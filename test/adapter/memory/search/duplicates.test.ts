@@ -41,6 +41,16 @@ test('a passage in several versions is one result, that of the current one, and 
   expect(first.alsoIn[0]).not.toHaveProperty('differs');
 });
 
+test('a passage that denies what another one says is no copy of it', async () => {
+  const text = (may: string): string =>
+    `Guests ${may} enter the platypus lab without an escort during the opening hours of the main building.`;
+  const found = await results(
+    { 'one.md': page('Lab', text('may')), 'two.md': page('Lab', text('may not')) },
+    'guests platypus lab without escort',
+  );
+  expect(placesOf(found).sort()).toEqual(['one.md', 'two.md']);
+});
+
 test('a version that differs in the answer is named with its words', async () => {
   const text = (port: number): string => `${INSTALL} The server listens on port ${port}.`;
   const [first, ...others] = await results(

@@ -1,0 +1,100 @@
+import { expect, test } from 'vitest';
+import { createHashEmbedder } from '../../../../src/adapter/memory/embed/hash-embedder.ts';
+import { type FoundTurn, searchTurns } from '../../../../src/adapter/memory/search/turns.ts';
+import { openSqliteStore } from '../../../../src/adapter/memory/sqlite/open.ts';
+import { temporaryFolder } from '../../../kit/folder.ts';
+import { recordingLog } from '../recording-log.ts';
+
+interface Said {
+  readonly text: string;
+  readonly session?: string;
+  readonly agent?: string;
+  readonly role?: 'assistant';
+}
+
+/** Unrelated turns, among which words of a few turns are rare. */
+const OTHERS: readonly Said[] = Array.from({ length: 24 }, (_, index) => ({
+  text: `Remark ${index}: the ${['harbour', 'orchard', 'archive', 'stairs'][index % 4]} was quiet on day ${index}.`,
+  session: `other ${index % 5}`,
+}));
+
+/** What a search over these turns finds, said one after the other. */
+async function found(said: readonly Said[], query: string): Promise<FoundTurn[]> {
+  await using folder = await temporaryFolder();
+  const store = await openSqliteStore({ dataDir: folder.path, log: recordingLog() });
+  const turns = [...OTHERS, ...said].map(({ text, session = 'one', agent = 'agent', role }, index) => ({
+    id: `${index}`,
+    sessionId: session,
+    agentId: agent,
+    role: role ?? ('user' as const),
+    content: text,
+    createdAt: new Date(Date.UTC(2026, 0, 1, 0, index)).toISOString(),
+  }));
+  try {
+    await store.importBatch({ entities: [], relations: [], documents: [], turns });
+    return await searchTurns({ store, embedder: createHashEmbedder() }, { query, limit: 5 });
+  } finally {
+    await store.close();
+  }
+}
+
+test.each([
+  ['The new rope is longer than 20 metres.', 'I no longer eat fish.', 'how long is the rope'],
+  ['Right now the boiler shows error E5.', 'I live in Bern now.', 'which error does the boiler show'],
+  ['The sofa was moved to the cellar.', 'Uncle Tom moved to Spain.', 'where is the sofa'],
+  ['We use oat milk instead of cream in the soup.', 'Take the bus instead.', 'what do we use in the soup'],
+  [
+    'Der Drucker druckt nicht mehr in Farbe.',
+    'Ich esse nicht mehr so viel Fleisch.',
+    'druckt der Drucker Farbe',
+  ],
+])('"%s" is not replaced by "%s", which shares the words of change only', async (right, other, query) => {
+  const [first] = await found([{ text: right }, { text: other, session: 'two' }], query);
+  expect(first?.content).toBe(right);
+  expect(first).not.toHaveProperty('supersededBy');
+});
+
+test('the user of one agent replaces nothing that the user of another agent has said', async () => {
+  const said = [
+    { text: 'My flat is in Lisbon, near the river.', session: 'x1', agent: 'alice-bot' },
+    { text: 'My flat is no longer in Lisbon, I moved to Porto.', session: 'y1', agent: 'bob-bot' },
+  ];
+  const replaced = async (turns: readonly Said[]) =>
+    (await found(turns, 'in which city is my flat')).filter(({ supersededBy }) => supersededBy !== undefined);
+  expect(await replaced(said)).toEqual([]);
+  // The same user of one agent does.
+  expect(await replaced(said.map(({ text, session }) => ({ text, session })))).toHaveLength(1);
+});
+
+test('what somebody says of themselves replaces nothing that another person has said', async () => {
+  const [first] = await found(
+    [{ text: 'Bob: My favourite tea is sencha.' }, { text: 'Carl: I no longer drink sencha tea.' }],
+    'what is the favourite tea of Bob',
+  );
+  expect(first?.content).toMatch(/^Bob/);
+  expect(first).not.toHaveProperty('supersededBy');
+});
+
+test('an assistant that repeats a value of before is not the newest answer', async () => {
+  const turns = await found(
+    [
+      { text: 'I moved, my flat is in Porto now.' },
+      { text: 'I will book a cleaner for your flat in Lisbon, every second week.', role: 'assistant' },
+    ],
+    'where is my flat now',
+  );
+  expect(turns[0]?.content).toMatch(/Porto/);
+});
+
+test('a question about the past keeps the order, and names what has replaced the answer', async () => {
+  const turns = await found(
+    [
+      { text: 'The rent of the studio is 900 euros a month.' },
+      { text: 'They wrote that the rent of the studio changed to 1,100 euros, and that they are sorry.' },
+    ],
+    'what was the rent of the studio a month in the past',
+  );
+  const old = turns.find(({ content }) => content.includes('900'));
+  expect(turns[0]).toBe(old);
+  expect(old?.supersededBy).toBe(turns.find(({ content }) => content.includes('1,100'))?.seq);
+});
