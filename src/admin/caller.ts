@@ -6,7 +6,7 @@ import { LOCAL, shown } from '../server/admin-access/gateway-caller.ts';
 import type { AdminRoles } from '../server/admin-access/settings.ts';
 import { CALLER_HEADER, readCaller } from '../server/admin-access/signed-caller.ts';
 import { canonicalAddress } from '../server/kernel/request/client-connection.ts';
-import { FORWARDING } from '../server/kernel/request/forwarding.ts';
+import { isOfProxy } from '../server/kernel/request/forwarding.ts';
 import { Networks } from '../server/kernel/request/networks.ts';
 import { processSecret } from '../server/kernel/request/shared-slots.ts';
 import type { Admin } from './sources.ts';
@@ -34,7 +34,8 @@ function directCaller(request: IncomingMessage, roles: AdminRoles | undefined): 
   const address = canonicalAddress(remoteAddress);
   const behind = roles?.proxy && proxyCaller(request, address, roles, roles.proxy);
   if (behind !== undefined) return behind;
-  const isForwarded = FORWARDING.some((name) => request.headers[name] !== undefined);
+  const named = roles?.proxy === undefined ? [] : [roles.proxy.user, roles.proxy.groups];
+  const isForwarded = Object.keys(request.headers).some((name) => isOfProxy(name) || named.includes(name));
   const isLocal = isLoopback(address) && !isForwarded;
   const actor = { kind: isLocal ? 'local' : 'remote' } as const;
   const from = { address };
@@ -49,18 +50,16 @@ function directCaller(request: IncomingMessage, roles: AdminRoles | undefined): 
 }
 
 /**
- * The caller that a proxy names. Undefined if the connection comes from elsewhere, or from this machine and without any header of a proxy: it
- * is then a program beside the proxy.
+ * The caller that a proxy names. Undefined if the connection comes from elsewhere. Without its headers, a proxy has signed nobody in (nginx
+ * leaves out those that are empty), so no program at its address is local.
  */
 function proxyCaller(
-  { headers, headersDistinct }: IncomingMessage,
+  { headersDistinct }: IncomingMessage,
   address: string,
   roles: AdminRoles,
   { addresses, user, groups }: NonNullable<AdminRoles['proxy']>,
 ): Caller | undefined {
   if (!new Networks(addresses).includes(address)) return undefined;
-  const isProxied = [user, groups, ...FORWARDING].some((name) => headers[name] !== undefined);
-  if (isLoopback(address) && !isProxied) return undefined;
   const refused = (reason: string): Caller => ({
     actor: { kind: 'proxy' },
     from: { address, proxy: address },

@@ -187,13 +187,38 @@ describe('who has which role', () => {
   });
 
   test('`local` gives programs of this machine a role, but not what comes through a proxy', async () => {
-    await using gate = await withRoles({ ...PROXY, local: 'operator' });
+    await using gate = await withRoles({ ...PROXY, proxy: { addresses: ['10.0.0.5'] }, local: 'operator' });
     const role = async (headers: Record<string, string>): Promise<unknown> =>
       (JSON.parse((await call(gate, 'GET', '/api/me', headers)).text) as { role: unknown }).role;
     expect(await role({})).toBe('operator');
     expect(await role({ 'x-forwarded-for': '203.0.113.7' })).toBe(null);
     expect(await role({ 'x-forwarded-user': 'ann' })).toBe(null);
     expect(await role({ 'x-forwarded-groups': 'editors' })).toBe(null);
+    for (const name of [
+      'x-forwarded-proto',
+      'x-auth-request-user',
+      'remote-user',
+      'cf-connecting-ip',
+      'forwarded',
+    ])
+      expect([name, await role({ [name]: 'ann' })]).toEqual([name, null]);
+  });
+
+  // nginx leaves out a header that is empty: nobody has signed in.
+  test('a proxy that sends no headers gives no role, whatever `local` gives', async () => {
+    await using gate = await withRoles({ ...PROXY, local: 'editor' });
+    const reply = await call(gate, 'GET', '/api/me', {});
+    expect(JSON.parse(reply.text)).toMatchObject({ actor: { kind: 'proxy' }, role: null });
+    expect((await call(gate, 'GET', '/api/overview', {})).text).toContain(
+      'the proxy has sent no `x-forwarded-user`',
+    );
+  });
+
+  test('headers of the proxy under other names are not local either', async () => {
+    const proxy = { addresses: ['10.0.0.5'], user: 'x-person', groups: 'x-teams' };
+    await using gate = await withRoles({ ...PROXY, proxy, local: 'editor' });
+    const { text } = await call(gate, 'GET', '/api/me', { 'x-teams': 'viewers' });
+    expect(JSON.parse(text)).toMatchObject({ role: null });
   });
 
   test('a header of the pages on a gateway that this gateway has not signed is refused', async () => {

@@ -8,7 +8,7 @@ import type { AdminRoles } from '../admin-access/settings.ts';
 import { CALLER_HEADER, signCaller } from '../admin-access/signed-caller.ts';
 import { defineBackend } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import { FORWARDING } from '../kernel/request/forwarding.ts';
+import { isOfProxy } from '../kernel/request/forwarding.ts';
 import { FieldNames, withoutFields } from '../kernel/request/header-list.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
 import { principal, processSecret } from '../kernel/request/shared-slots.ts';
@@ -81,7 +81,7 @@ function requireAllowed(ctx: RequestContext): void {
   const isLocal =
     isLoopback(ctx.client.address) &&
     isLoopbackHost(hostnameOf(ctx.host)) &&
-    FORWARDING.every((name) => !ctx.headers.has(name));
+    !ctx.headers.raw.some((name, index) => index % 2 === 0 && isOfProxy(name));
   if (!isLocal)
     throw new AppError('authorization_failed', {
       message:
