@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
@@ -407,6 +408,15 @@ describe('where events are kept', () => {
     expect((await send(`${gate.admin}/metrics`)).text).toContain('gw_audit_failures_total{sink="file"} 1');
     expect((await listed(gate)).events).toMatchObject([{ action: 'key.create' }]);
     expect(inLog(gate)).toHaveLength(1);
+  });
+
+  test('a named pipe that nobody reads holds up neither a change nor the end of the gateway', async () => {
+    await using folder = await temporaryFolder();
+    execFileSync('mkfifo', [join(folder.path, 'audit.jsonl')]);
+    await using gate = await start(folder.path);
+    const reply = await post(gate, '/logging?level=debug');
+    expect([reply.status, reply.headers['x-agctl-audit-failed']]).toEqual([200, 'file']);
+    expect((await send(`${gate.admin}/metrics`)).text).toContain('gw_audit_failures_total{sink="file"} 1');
   });
 
   test('an event that cannot be written to the database is logged, counted and said in the answer, and the change stands', async () => {

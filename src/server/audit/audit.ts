@@ -1,4 +1,6 @@
+import { constants } from 'node:fs';
 import { appendFile } from 'node:fs/promises';
+import { durationText } from '../../core/duration.ts';
 import { AppError, messageOf } from '../../core/errors.ts';
 import type { Limits } from '../../core/limits.ts';
 import { escapeInJson, type Log } from '../../core/log.ts';
@@ -44,6 +46,8 @@ export class Audit {
   #isFileBroken = false;
   /** Lines are appended one after the other. */
   #lastLine: Promise<unknown> = Promise.resolve();
+  /** Lines that are not written yet. */
+  #waiting = 0;
 
   constructor(options: AuditOptions) {
     this.#options = options;
@@ -74,15 +78,14 @@ export class Audit {
       this.#dropped += 1;
     }
     const writes = [
-      ...(file === undefined ? [] : [this.#settled('file', this.#append(file, event))]),
-      ...(database === undefined ? [] : [this.#settled('database', database.transaction([insertOf(event)]))]),
+      ...(file === undefined ? [] : [this.#settled('file', this.#inTime(this.#append(file, event)))]),
+      ...(database === undefined
+        ? []
+        : [this.#settled('database', this.#inTime(database.transaction([insertOf(event)])))]),
     ];
     const all = Promise.all(writes).then((failed) => failed.flatMap((sink) => sink ?? []));
     this.#open.add(all);
-    void all.finally(() => this.#open.delete(all));
-    const { promise: late, resolve } = Promise.withResolvers<readonly []>();
-    const timer = setTimeout(() => resolve([]), limits.auditWait);
-    return Promise.race([all, late]).finally(() => clearTimeout(timer));
+    return all.finally(() => this.#open.delete(all));
   }
 
   /** A page of events: of the database, or else of those of this process. Rejects as `Database.query`. */
@@ -94,7 +97,7 @@ export class Audit {
   /** Says in the log if the file cannot be written, before there is an event. */
   async check(): Promise<void> {
     const { file } = this.#options;
-    if (file !== undefined) await this.#settled('file', appendFile(file, '', { mode: 0o600 }));
+    if (file !== undefined) await this.#settled('file', appendFile(file, '', APPENDED));
   }
 
   /** Events that are kept in memory. */
@@ -134,15 +137,29 @@ export class Audit {
   }
 
   #append(file: string, event: AuditEvent): Promise<void> {
+    if (this.#waiting >= this.#options.limits.auditRecent)
+      return Promise.reject(new Error('earlier lines are not written yet'));
+    this.#waiting += 1;
     const written = this.#lastLine.then(async () => {
       const line = `${this.#isFileBroken ? '\n' : ''}${escapeInJson(JSON.stringify(shownEvent(event)))}\n`;
       this.#isFileBroken = true;
       // By its name for each line: it may have been rotated.
-      await appendFile(file, line, { mode: 0o600 });
+      await appendFile(file, line, APPENDED);
       this.#isFileBroken = false;
     });
-    this.#lastLine = written.catch(() => undefined);
+    this.#lastLine = written.catch(() => undefined).finally(() => (this.#waiting -= 1));
     return written;
+  }
+
+  /** Rejects if a write takes too long: a network file system may not answer at all. It may succeed later. */
+  #inTime(write: Promise<unknown>): Promise<unknown> {
+    const { auditWait } = this.#options.limits;
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(
+      () => reject(new Error(`no answer within ${durationText(auditWait)}`)),
+      auditWait,
+    );
+    return Promise.race([write, late]).finally(() => clearTimeout(timer));
   }
 
   async #settled<Sink extends 'file' | 'database'>(
@@ -191,6 +208,12 @@ export class Audit {
 }
 
 const MINUTE = 60_000;
+
+/** A named pipe that nobody reads would hold up the process, also at its end. */
+const APPENDED = {
+  mode: 0o600,
+  flag: constants.O_APPEND | constants.O_CREAT | constants.O_WRONLY | constants.O_NONBLOCK,
+};
 
 /** An event as the fields of a log line, whose message is its action. */
 function logFields({
