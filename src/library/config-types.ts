@@ -4049,7 +4049,7 @@ export interface GatewayConfig {
        */
       maxConnections?: number | string;
       /**
-       * How many copies of a SQLite file are kept beside it. One is made before an update of agctl changes its tables; 0 makes none. For PostgreSQL, make one with `pg_dump` before an update.
+       * How many copies from before updates are kept beside a SQLite file. One is made before an update of agctl changes its tables; 0 makes none. Copies of `agctl database` are not counted, and never removed. For PostgreSQL, make one with `pg_dump` before an update.
        */
       backups?: number | string;
     } | null;

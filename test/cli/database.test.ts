@@ -1,5 +1,13 @@
-import { copyFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { cli } from '../kit/cli.ts';
@@ -121,11 +129,97 @@ describe('agctl database', () => {
     expect((await fetch(running.url)).status).toBe(200);
   });
 
+  test('copies of an operator outlive every migration, and the log names each copy of one that is removed', async () => {
+    await (await started(at)).close();
+    note(at.path, 'kept');
+    for (let count = 0; count < 4; count += 1) await at.run('backup');
+    const [oldest = ''] = copiesIn(at.folder).toSorted();
+    await at.run('restore', oldest);
+    const own = copiesIn(at.folder).toSorted();
+    expect(own).toHaveLength(5);
+    const copies = (): string[] => copiesIn(at.folder).filter((name) => name.includes('.before-migration-'));
+    const logs: string[] = [];
+    for (let count = 0; count < 5; count += 1) {
+      withDatabase(at.path, (database) =>
+        database.exec("DELETE FROM agctl_schema WHERE feature = 'audit'; DROP TABLE agctl_audit"),
+      );
+      note(at.path, `before migration ${count}`);
+      const before = copies();
+      const migrated = await started(at);
+      await migrated.close();
+      const log = migrated.log.join('\n');
+      for (const name of before.filter((each) => !copies().includes(each))) {
+        expect(log).toMatch(new RegExp(`an old copy from before a migration was removed.*${name}`));
+        logs.push(name);
+      }
+    }
+    expect(logs).toHaveLength(2);
+    expect(copies()).toHaveLength(3);
+    expect(copiesIn(at.folder)).toEqual(expect.arrayContaining(own));
+  });
+
+  test('a start whose migration fails says so, and the next ones make no further copy', async () => {
+    await (await started(at)).close();
+    await at.run('backup');
+    // The table is there already.
+    withDatabase(at.path, (database) => database.exec("DELETE FROM agctl_schema WHERE feature = 'audit'"));
+    const found: string[][] = [];
+    for (let count = 0; count < 4; count += 1) {
+      const { code, stderr } = await cli(['serve', '-f', 'gateway.yaml'], {
+        cwd: at.folder,
+        env: { ADMIN_ADDR: 'off', STATS_ADDR: 'off', READINESS_ADDR: 'off' },
+      });
+      expect(code).not.toBe(0);
+      expect(stderr).toMatch(
+        /the tables of `audit` cannot be migrated to version 1 \(table agctl_audit already exists\)/,
+      );
+      expect(stderr).toContain('agctl database restore');
+      expect(stderr).not.toContain('correct the path');
+      found.push(copiesIn(at.folder).toSorted());
+    }
+    expect(found[0]).toHaveLength(2);
+    expect(found).toEqual([found[0], found[0], found[0], found[0]]);
+  });
+
+  test('restore says where a copy ends too early', async () => {
+    await (await started(at)).close();
+    note(at.path, 'kept');
+    await at.run('backup', 'copy.db');
+    const copy = join(at.folder, 'copy.db');
+    const { size } = statSync(copy);
+    for (const length of [size - 1, 4096, 100]) {
+      truncateSync(copy, length);
+      const { code, stderr } = await at.run('restore', 'copy.db');
+      expect([code, stderr]).toEqual([
+        1,
+        expect.stringContaining(`copy.db is truncated: it has ${length} of ${size} bytes`),
+      ]);
+      expect(stderr).toContain('name another copy');
+    }
+    expect(notes(at.path)).toEqual(['kept']);
+  });
+
   test.each([
     [
-      'is damaged',
+      'ends in its header',
       (copy: string) => writeFileSync(copy, 'SQLite format 3\0garbage'),
-      /not a database|malformed|damaged/,
+      /is truncated: it has 23 bytes/,
+    ],
+    ['is empty', (copy: string) => writeFileSync(copy, ''), /copy\.db is empty/],
+    ['is a folder', (copy: string) => mkdirSync(copy), /copy\.db is not a file/],
+    [
+      'is no database',
+      (copy: string) => writeFileSync(copy, 'PGDMP'.repeat(100)),
+      /copy\.db is not a SQLite database/,
+    ],
+    [
+      'has other bytes in the middle',
+      (copy: string) => {
+        copyFileSync(join(dirname(copy), 'data.db'), copy);
+        const bytes = readFileSync(copy);
+        writeFileSync(copy, bytes.fill(0xff, 4096));
+      },
+      /copy\.db is damaged \(/,
     ],
     [
       'is of another program',

@@ -1,8 +1,15 @@
-import { readdirSync, rmSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readdirSync, readSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { messageOf } from '../../core/errors.ts';
 import { copyDatabase } from '../../core/sqlite-copy.ts';
 import { VERSIONS } from './migrations.ts';
+
+/** How much of two files is compared at once, in bytes. */
+const COMPARED = 1_048_576;
+
+/** Writes a warning to the log of the gateway. */
+export type LogLine = (message: string, fields: Readonly<Record<string, unknown>>) => void;
 
 /** Versions of the tables in a database, by feature; undefined if no agctl has written it. */
 export function versionsIn(database: DatabaseSync): ReadonlyMap<string, number> | undefined {
@@ -12,37 +19,81 @@ export function versionsIn(database: DatabaseSync): ReadonlyMap<string, number> 
   return new Map(rows.map(({ feature, version }) => [String(feature), Number(version)]));
 }
 
-/** Copies of a database beside it, oldest first: `data.db.20261129T211500123Z.backup`. */
-function backupsOf(path: string): string[] {
-  const start = `${basename(path)}.`;
+const stamp = (now: Date): string => now.toISOString().replace(/[-:.]/g, '');
+
+/** Where a copy that an operator makes now is put. agctl never removes it. */
+export const backupPath = (path: string, now = new Date()): string => `${path}.${stamp(now)}.backup`;
+
+const BEFORE_MIGRATION = '.before-migration-';
+
+/** Copies that migrations of a database have made beside it, oldest first: `data.db.before-migration-20261129T211500123Z.backup`. */
+function copiesOf(path: string): string[] {
+  const start = basename(path) + BEFORE_MIGRATION;
   return readdirSync(dirname(path))
     .filter((name) => name.startsWith(start) && /^\d{8}T\d{9}Z\.backup$/.test(name.slice(start.length)))
     .toSorted()
     .map((name) => join(dirname(path), name));
 }
 
-/** Where a copy that is made now is put. */
-export const backupPath = (path: string, now = new Date()): string =>
-  `${path}.${now.toISOString().replace(/[-:.]/g, '')}.backup`;
-
 /**
- * Copies an open database with these versions beside it, and removes the oldest copies beyond `keep`. Returns the path of the
- * copy; undefined if another process has migrated the database meanwhile, which has made its own.
+ * Copies an open database with these versions beside it before a migration, and removes the oldest copies of migrations beyond
+ * `keep`. Returns the path of the copy, which is the last one if nothing has changed since: a migration that failed is tried
+ * again at each start. Undefined if another process has migrated the database meanwhile, which has made its own.
  */
 export function backUp(
   database: DatabaseSync,
   path: string,
   versions: ReadonlyMap<string, number>,
   keep: number,
+  log: LogLine,
 ): string | undefined {
-  const copy = backupPath(path);
+  const copy = `${path}${BEFORE_MIGRATION}${stamp(new Date())}.backup`;
   copyDatabase(database, copy);
   if (!hasVersions(copy, versions)) {
     rmSync(copy, { force: true });
     return undefined;
   }
-  for (const old of backupsOf(path).slice(0, -keep)) rmSync(old, { force: true });
-  return copy;
+  // Only an earlier one: of two processes that copy at once, each would remove its own for that of the other.
+  const last = copiesOf(path).findLast((each) => each < copy);
+  const isKnown = last !== undefined && isSame(last, copy);
+  if (isKnown) rmSync(copy, { force: true });
+  for (const old of copiesOf(path).slice(0, -keep)) remove(path, old, log);
+  return isKnown ? last : copy;
+}
+
+function remove(path: string, old: string, log: LogLine): void {
+  try {
+    rmSync(old, { force: true });
+    log('an old copy from before a migration was removed', { file: path, copy: old });
+  } catch (error) {
+    log('an old copy from before a migration cannot be removed', {
+      file: path,
+      copy: old,
+      problem: messageOf(error),
+    });
+  }
+}
+
+/** Whether two files have the same bytes: `VACUUM INTO` writes the same ones of the same state. */
+function isSame(one: string, other: string): boolean {
+  const files: number[] = [];
+  try {
+    for (const path of [one, other]) files.push(openSync(path, 'r'));
+    const [first = 0, second = 0] = files;
+    if (fstatSync(first).size !== fstatSync(second).size) return false;
+    const [a, b] = [Buffer.alloc(COMPARED), Buffer.alloc(COMPARED)];
+    for (;;) {
+      const length = readSync(first, a);
+      if (readSync(second, b) !== length || !a.subarray(0, length).equals(b.subarray(0, length)))
+        return false;
+      if (length === 0) return true;
+    }
+  } catch {
+    // Another process has removed it meanwhile, or it cannot be read: the new copy stays.
+    return false;
+  } finally {
+    for (const file of files) closeSync(file);
+  }
 }
 
 function hasVersions(path: string, versions: ReadonlyMap<string, number>): boolean {

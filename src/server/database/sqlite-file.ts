@@ -8,7 +8,7 @@ import { RESULT, resultCode } from '../../core/sqlite-result.ts';
 import type { DatabaseSchema, SqlRow, Statement, StatementResult } from '../kernel/database.ts';
 import { DatabaseError } from './driver.ts';
 import { CREATE_VERSIONS, missingMigrations, SET_VERSION, VERSIONS } from './migrations.ts';
-import { backUp, versionsIn } from './sqlite-backup.ts';
+import { backUp, type LogLine, versionsIn } from './sqlite-backup.ts';
 
 export interface SqliteFileOptions {
   readonly path: string;
@@ -18,7 +18,7 @@ export interface SqliteFileOptions {
   readonly schemas: readonly DatabaseSchema[];
   /** How long to wait for other processes that write, in ms. */
   readonly lockTimeout: number;
-  /** How many copies from before migrations are kept beside the file; 0 makes none. */
+  /** How many copies from before migrations are kept beside the file; 0 makes and removes none. */
   readonly backups: number;
 }
 
@@ -34,15 +34,15 @@ export class SqliteFile {
   readonly #inode: bigint | undefined;
   readonly #statements = new Map<string, Prepared>();
 
-  /** `copied` gets the path of a copy that was made before a migration. @throws DatabaseError */
-  constructor(options: SqliteFileOptions, copied: (copy: string) => void = () => undefined) {
+  /** `log` gets what is done with copies from before migrations. @throws DatabaseError */
+  constructor(options: SqliteFileOptions, log: LogLine = () => undefined) {
     const { path, isReader, lockTimeout } = options;
     this.#path = path;
     let database: DatabaseSync | undefined;
     try {
       if (!isReader) createFile(options);
       database = new DatabaseSync(path, { timeout: lockTimeout, readOnly: isReader });
-      if (!isReader) prepare(database, options, copied);
+      if (!isReader) prepare(database, options, log);
     } catch (error) {
       if (database?.isOpen) database.close();
       throw openError(path, error);
@@ -125,11 +125,7 @@ function createFile({ path, mustExist }: SqliteFileOptions): void {
   createPrivateDatabase(path);
 }
 
-function prepare(
-  database: DatabaseSync,
-  { path, schemas, backups }: SqliteFileOptions,
-  copied: (copy: string) => void,
-): void {
+function prepare(database: DatabaseSync, { path, schemas, backups }: SqliteFileOptions, log: LogLine): void {
   // A first statement that only reads would not detect a read-only file.
   database.exec('BEGIN IMMEDIATE; COMMIT');
   const mode = Object.values(database.prepare('PRAGMA journal_mode = WAL').get() ?? {})[0];
@@ -147,8 +143,9 @@ function prepare(
   // Not in the transaction, which may not copy. Only what is migrated is copied, not what is created.
   const before = backups > 0 ? versionsIn(database) : undefined;
   if (before !== undefined && missingMigrations(path, 'sqlite', schemas, before).length > 0) {
-    const copy = copyBefore(database, path, before, backups);
-    if (copy !== undefined) copied(copy);
+    const copy = copyBefore(database, path, before, backups, log);
+    if (copy !== undefined)
+      log('the tables of the database are to be migrated; it was copied before', { file: path, copy });
   }
   database.exec('BEGIN IMMEDIATE');
   try {
@@ -161,13 +158,31 @@ function prepare(
     database.exec(CREATE_VERSIONS);
     const known = versionsIn(database) ?? new Map<string, number>();
     for (const { feature, version, script } of missingMigrations(path, 'sqlite', schemas, known)) {
-      database.exec(script);
+      migrate(
+        database,
+        script,
+        `${path}: the tables of \`${feature}\` cannot be migrated to version ${version}`,
+      );
       database.prepare(SET_VERSION).run(feature, version);
     }
     database.exec('COMMIT');
   } catch (error) {
     if (database.isTransaction) database.exec('ROLLBACK');
     throw error;
+  }
+}
+
+/** Errors of the disk or of other processes are not those of the migration. */
+function migrate(database: DatabaseSync, script: string, problem: string): void {
+  try {
+    database.exec(script);
+  } catch (error) {
+    if (OPEN_PROBLEMS.has(resultCode(error))) throw error;
+    throw new DatabaseError(
+      `${problem} (${messageOf(error)})`,
+      'nothing has changed. The tables are not those that agctl has made: restore a copy with `agctl database restore`, or start the earlier version again',
+      { cause: error },
+    );
   }
 }
 

@@ -5,14 +5,17 @@ import {
   fsyncSync,
   mkdirSync,
   openSync,
+  readSync,
   renameSync,
   rmSync,
+  statSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { messageOf } from '../../core/errors.ts';
 import { createPrivateDatabase } from '../../core/private-files.ts';
 import { copyDatabase } from '../../core/sqlite-copy.ts';
+import { RESULT, resultCode } from '../../core/sqlite-result.ts';
 import type { DatabaseSchema } from '../kernel/database.ts';
 import { DatabaseError } from './driver.ts';
 import { missingMigrations } from './migrations.ts';
@@ -69,19 +72,59 @@ export function restoreSqlite(
 }
 
 function checkCopy(from: string, schemas: readonly DatabaseSchema[]): void {
-  if (!existsSync(from)) throw new DatabaseError(`${from} does not exist`, 'name a copy of the database');
+  const problem = fileProblem(from);
+  if (problem !== undefined) throw unusable(from, problem);
   const database = opened(from);
   try {
     const versions = versionsIn(database);
-    if (versions === undefined)
-      throw new DatabaseError(`${from} is a database of another program`, 'name a copy of the database');
+    if (versions === undefined) throw unusable(from, 'is a database of another program');
     missingMigrations(from, 'sqlite', schemas, versions);
-    const [problem] = Object.values(database.prepare('PRAGMA quick_check(1)').get() ?? {});
-    if (problem !== 'ok') throw new DatabaseError(`${from} is damaged`, 'name another copy');
+    const [found] = Object.values(database.prepare('PRAGMA quick_check(1)').get() ?? {});
+    if (found !== 'ok') throw unusable(from, `is damaged (${String(found)})`);
   } catch (error) {
+    const code = resultCode(error);
+    if (code === RESULT.notadb || code === RESULT.corrupt)
+      throw unusable(from, `is damaged (${messageOf(error)})`);
     throw asDatabaseError(from, error);
   } finally {
     database.close();
+  }
+}
+
+const unusable = (from: string, problem: string): DatabaseError =>
+  new DatabaseError(
+    `${from} ${problem}`,
+    'name another copy: a file that `agctl database backup` or an update has made',
+  );
+
+const MAGIC = 'SQLite format 3\0';
+const HEADER_BYTES = 100;
+
+/** What is wrong with a file by its size and its header (sqlite.org/fileformat2.html, §1.3), which SQLite does not tell apart. */
+function fileProblem(path: string): string | undefined {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return 'does not exist';
+  if (!found.isFile()) return 'is not a file';
+  if (found.size === 0) return 'is empty';
+  const header = headerOf(path);
+  if (header.toString('latin1', 0, MAGIC.length) !== MAGIC) return 'is not a SQLite database';
+  if (header.length < HEADER_BYTES) return `is truncated: it has ${found.size} bytes`;
+  const pageSize = header.readUInt16BE(16);
+  const expected = header.readUInt32BE(28) * (pageSize === 1 ? 65_536 : pageSize);
+  return found.size < expected ? `is truncated: it has ${found.size} of ${expected} bytes` : undefined;
+}
+
+function headerOf(path: string): Buffer {
+  try {
+    const file = openSync(path, 'r');
+    try {
+      const header = Buffer.alloc(HEADER_BYTES);
+      return header.subarray(0, readSync(file, header));
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    throw unusable(path, `cannot be read (${messageOf(error)})`);
   }
 }
 

@@ -33,13 +33,7 @@ function openFile(): SqliteFile {
         });
     }
   }
-  file ??= new SqliteFile(start, (copy) =>
-    answer({
-      kind: 'log',
-      message: 'the tables of the database are migrated; it was copied before',
-      fields: { file: start.path, copy },
-    }),
-  );
+  file ??= new SqliteFile(start, (message, fields) => answer({ kind: 'log', message, fields }));
   return file;
 }
 

@@ -67,7 +67,7 @@ describe('a SQLite file that an update migrates', () => {
     await driver.close();
     const [name = '', ...others] = copiesIn(folder.path);
     expect(others).toEqual([]);
-    expect(name).toMatch(/^data\.db\.\d{8}T\d{9}Z\.backup$/);
+    expect(name).toMatch(/^data\.db\.before-migration-\d{8}T\d{9}Z\.backup$/);
     const copy = join(folder.path, name);
     expect(contentOf(copy)).toEqual({ version: 1, texts: ['kept'], columns: 1 });
     expect(contentOf(path)).toEqual({ version: 2, texts: ['kept'], columns: 2 });
@@ -92,6 +92,34 @@ describe('a SQLite file that an update migrates', () => {
     expect(copies.map((name) => contentOf(join(folder.path, name)).version)).toEqual([3, 4]);
     await (await opened(path, 6, 0)).close();
     expect(copiesIn(folder.path).toSorted()).toEqual(copies);
+  });
+
+  test('is copied again before a migration that is tried again only if something has changed since', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'data.db');
+    await firstVersion(path);
+    const broken: DatabaseSchema = {
+      feature: 'notes',
+      migrations: [...versions(1).migrations, { sqlite: 'ALTER TABLE agctl_lost ADD x;', postgres: '' }],
+    };
+    const options = { path, mustExist: false, log: recordingLog(), limits: LIMITS };
+    const fail = async (): Promise<string[]> => {
+      await expect(openSqlite({ ...options, schemas: [broken] })).rejects.toMatchObject({
+        message: `${path}: the tables of \`notes\` cannot be migrated to version 2 (no such table: agctl_lost)`,
+        help: expect.stringMatching(/^nothing has changed\. .*agctl database restore/),
+      });
+      return copiesIn(folder.path).toSorted();
+    };
+    const [first, ...others] = await fail();
+    expect(others).toEqual([]);
+    expect(await fail()).toEqual([first]);
+    const earlier = await opened(path, 1);
+    await earlier.transaction([{ sql: 'INSERT INTO agctl_notes (text) VALUES (?)', values: ['since'] }]);
+    await earlier.close();
+    const both = await fail();
+    expect(both).toEqual([first, expect.any(String)]);
+    expect(contentOf(join(folder.path, both[1] ?? '')).texts).toEqual(['kept', 'since']);
+    expect(await fail()).toEqual(both);
   });
 
   test('is migrated once by several that open it at once, and every copy is from before', async () => {
