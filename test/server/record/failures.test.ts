@@ -159,7 +159,7 @@ describe('the endpoints of the record', () => {
     [
       '/api/records?status=teapot',
       400,
-      'status is not one: expected a number such as 404, a class such as 5xx, or error',
+      'status is not one: expected a number such as 404, a class such as 5xx, error or refused',
     ],
     ['/api/records?limit=0', 400, 'limit is not a number from 1 to'],
     ['/api/records?after=x', 400, 'after is not the `next` of another page'],
