@@ -211,6 +211,7 @@ class Http2Response implements ClientResponse {
   readonly #isHead: boolean;
   #hasBody = true;
   #isBroken = false;
+  #isSent = false;
   /** 0 if no response was sent. */
   status = 0;
   /** Bytes of the body. */
@@ -219,6 +220,13 @@ class Http2Response implements ClientResponse {
   constructor(stream: ServerHttp2Stream, isHead: boolean) {
     this.#stream = stream;
     this.#isHead = isHead;
+    // Once the request was read, Node.js destroys a stream as soon as its last frame is on its way, and `finish`, which
+    // waits for the socket, never comes. A reset with NO_ERROR looks the same afterwards; only here is END_STREAM known.
+    const destroy = stream.destroy.bind(stream);
+    stream.destroy = (error?: Error) => {
+      this.#isSent ||= stream.state.localClose === 1;
+      return destroy(error);
+    };
   }
 
   get headersSent(): boolean {
@@ -231,7 +239,7 @@ class Http2Response implements ClientResponse {
 
   get writableFinished(): boolean {
     const { writableFinished, rstCode, aborted } = this.#stream;
-    return writableFinished && rstCode === 0 && !aborted && !this.#isBroken;
+    return (writableFinished || this.#isSent) && rstCode === 0 && !aborted && !this.#isBroken;
   }
 
   get writableLength(): number {
