@@ -183,6 +183,7 @@ export const LOG_MODULES: readonly string[] = [
   'admin',
   'agctl',
   'agctl::reload',
+  'audit',
   'auth',
   'config',
   'llm',
@@ -207,6 +208,7 @@ export const LOG_MODULES: readonly string[] = [
   'proxy::upstream',
   'request',
   'telemetry::log',
+  'telemetry::metrics',
   'telemetry::trace',
 ];
 

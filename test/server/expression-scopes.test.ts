@@ -9,6 +9,7 @@ const keys = expressionScopes.flatMap((scope) => scope.keys);
 /** Every expression key with an unknown variable, whose error lists the variables of that scope. */
 const ALL = `
 config:
+  adminRoles: { claim: nosuch }
   database: { url: 'sqlite://a.db' }
   metrics: { fields: { add: { a: nosuch } } }
   tracing: { otlpEndpoint: 'http://127.0.0.1:4317', fields: { add: { a: nosuch } } }

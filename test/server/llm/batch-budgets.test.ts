@@ -154,6 +154,7 @@ test('usage and metrics show a batch with its model, for the key that has retrie
     group: { key: 'bob', model: 'one' },
     requests: 1,
     errors: 0,
+    refused: 0,
     inputTokens: 100,
     outputTokens: 50,
     cachedInputTokens: 40,
