@@ -8,7 +8,7 @@ import { membersOf, textIn } from '../core/foreign.ts';
 import { LIMITS } from '../core/limits.ts';
 import { type Access, EndpointCall } from './call.ts';
 import { callerOf } from './caller.ts';
-import { type Endpoint, type Method, methodsOf, sendText } from './endpoint.ts';
+import { type Endpoint, methodsOf, sendText } from './endpoint.ts';
 import { endpoints } from './endpoints/index.ts';
 import { statusPage } from './endpoints/status.ts';
 import { HEADERS } from './guard.ts';
@@ -56,8 +56,8 @@ function addEndpoint(app: FastifyInstance, endpoint: Endpoint, admin: Admin): vo
     handler: async (request: FastifyRequest, reply: FastifyReply) => {
       const caller = callerOf(request.raw, admin);
       if (caller === undefined) return sendText(reply, 403, OF_ANOTHER_GATEWAY);
-      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the route has no other methods
-      const access = methods[request.method as Method] ?? STRICTEST;
+      const method = methodsOf(endpoint).find((one) => one === request.method);
+      const access = (method && methods[method]) ?? STRICTEST;
       const call = new EndpointCall(`${request.method} ${path}`, caller, access, admin, request.raw.socket);
       calls.set(request, call);
       const { refusal } = call;

@@ -1,6 +1,6 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import { isRecord, jsonIn, membersOf, stringIn, textIn } from '../../core/foreign.ts';
-import type { Actor } from '../audit/event.ts';
+import { actorKind } from '../audit/event.ts';
 import type { Caller } from './caller.ts';
 import { ROLES } from './roles.ts';
 
@@ -53,8 +53,7 @@ export function readCaller(
   const from = membersOf(value['from']);
   return {
     actor: {
-      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- this process has signed it
-      kind: textIn(actor['kind']) as Actor['kind'],
+      kind: actorKind(actor['kind']),
       name: stringIn(actor['name']),
       issuer: stringIn(actor['issuer']),
     },

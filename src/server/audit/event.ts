@@ -1,5 +1,24 @@
 import type { AuditEventView } from '../../core/audit-view.ts';
 
+/** `unknown`: stored by a later version, which has more kinds. */
+const ACTOR_KINDS = [
+  'subject',
+  'user',
+  'key',
+  'proxy',
+  'local',
+  'remote',
+  'signal',
+  'watch',
+  'program',
+  'unknown',
+] as const;
+export type ActorKind = (typeof ACTOR_KINDS)[number];
+
+export function actorKind(value: unknown): ActorKind {
+  return ACTOR_KINDS.find((kind) => kind === value) ?? 'unknown';
+}
+
 /** Who has done something. */
 export interface Actor {
   /**
@@ -7,7 +26,7 @@ export interface Actor {
    * machine; `remote`: anyone who can reach the admin server; `signal`; `watch`: a file has changed; `program`: the one that the
    * gateway runs in.
    */
-  readonly kind: 'subject' | 'user' | 'key' | 'proxy' | 'local' | 'remote' | 'signal' | 'watch' | 'program';
+  readonly kind: ActorKind;
   /** Absent if it is not known. */
   readonly name?: string | undefined;
   /** Of a subject. */

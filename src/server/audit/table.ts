@@ -1,6 +1,6 @@
 import { number, optionalText, RowError, text } from '../../core/sql-row.ts';
 import type { Database, SqlRow, SqlValue, Statement } from '../kernel/database.ts';
-import { type Actor, type AuditEvent, OUTCOMES } from './event.ts';
+import { type AuditEvent, actorKind, OUTCOMES } from './event.ts';
 
 const COLUMNS = [
   ...['time', 'action', 'outcome', 'actor_kind', 'actor', 'issuer', 'role', 'address', 'proxy', 'target'],
@@ -74,8 +74,7 @@ function eventOf(row: SqlRow): AuditEvent {
     action: text(row, 'action'),
     outcome,
     actor: {
-      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a later version may know more kinds, which are only shown
-      kind: text(row, 'actor_kind') as Actor['kind'],
+      kind: actorKind(row['actor_kind']),
       name: optional('actor'),
       issuer: optional('issuer'),
       role: optional('role'),

@@ -59,7 +59,7 @@ export function distinct<
 const DENIALS =
   /\b(?:not|no|never|none|without|cannot|nicht|kein\w*|nie|niemals|ohne)\b|n['’]t\b|不|没|沒|ない|なく|ません/giu;
 
-/** One that denies what the other says is no repetition, though it differs in one word. */
+/** Whether both deny equally often: `may enter` and `may not enter` differ in one word and are no copies. */
 function deniesLike(one: string, other: string): boolean {
   return (one.match(DENIALS)?.length ?? 0) === (other.match(DENIALS)?.length ?? 0);
 }

@@ -37,7 +37,7 @@ export function newestFirst(placed: readonly Placed[], { query }: TurnScope): Pl
 /** Whether a later turn may say the newer value of what the better one says. */
 function isRival(later: Placed, better: Placed): boolean {
   if (later.turn.seq <= better.turn.seq || isQuestion(later.turn.content)) return false;
-  // An assistant repeats what it was told, also when it is no longer so.
+  // An assistant may repeat a value that is out of date.
   if (later.turn.role === 'assistant' && better.turn.role !== 'assistant') return false;
   if (later.fused >= EQUAL * better.fused) return true;
   return later.fused >= SIMILAR * better.fused && commonShare(later, better) >= COMMON;

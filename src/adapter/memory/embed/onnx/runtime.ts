@@ -11,7 +11,7 @@ const VERSIONS = `${RUNTIME}@1`;
  */
 const INSTALL = `run \`npm install --ignore-scripts ${VERSIONS}\` where agctl is installed, with \`--global\` if it is installed globally`;
 
-/** Why there is no runtime of models, and what helps; undefined if it is installed. */
+/** Why the runtime for models cannot be loaded, and how to install it; undefined if it is installed. */
 export function runtimeProblem(): string | undefined {
   try {
     createRequire(import.meta.url).resolve(RUNTIME);
