@@ -1,7 +1,8 @@
 import { CommanderError } from 'commander';
 import { CommandError, EXIT_CODES } from '../core/exit-codes.ts';
 import type { Context } from './context.ts';
-import { asCalled, invocation } from './invocation.ts';
+import { explain } from './explain.ts';
+import { invocation } from './invocation.ts';
 import { createProgram } from './program.ts';
 
 /** Runs `agctl` with the arguments after the program's name. Resolves to the exit code and never rejects. */
@@ -16,22 +17,17 @@ export async function main(argv: readonly string[], context: Context = processCo
     await program.parseAsync(argv, { from: 'user' });
     return exit;
   } catch (error) {
-    return explain(error, context);
+    return exitOf(error, context);
   }
 }
 
-function explain(error: unknown, context: Context): number {
+function exitOf(error: unknown, context: Context): number {
   if (error instanceof CommanderError) {
     // Commander has already printed its message. It uses exit code 1 for wrong usage.
     return error.exitCode === 0 ? EXIT_CODES.ok.code : EXIT_CODES.usage.code;
   }
   if (error instanceof CommandError) {
-    context.stderr.write(
-      asCalled(
-        `error: ${error.message}\n${error.help === undefined ? '' : `  = help: ${error.help}\n`}`,
-        context,
-      ),
-    );
+    explain(error, context);
     return EXIT_CODES[error.exit].code;
   }
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error);

@@ -197,6 +197,57 @@ describe('agctl memory-adapter stdio --embedded', () => {
     },
   );
 
+  test('a second stdio client of one memory is told who has it and what to do, and works once that one has ended', async () => {
+    await using folder = await temporaryFolder();
+    const data = join(folder.path, 'data');
+    const start = async () => {
+      const transport = new Stdio2({
+        command: process.execPath,
+        args: [AGCTL, 'memory-adapter', 'stdio', '--embedded', '--data', data],
+        stderr: 'pipe',
+      });
+      let stderr = '';
+      transport.stderr?.on('data', (bytes) => {
+        stderr += String(bytes);
+      });
+      const client = new Client2({ name: 'desktop', version: '1' });
+      return { client, transport, stderr: () => stderr, connected: client.connect(transport) };
+    };
+    const first = await start();
+    await first.connected;
+    const said = `in use by process ${first.transport.pid} on`;
+    const second = await start();
+    const refused = await second.connected.then(
+      () => undefined,
+      (error: Error) => error.message,
+    );
+    for (const text of [refused, second.stderr()]) {
+      expect(text).toContain(said);
+      expect(text).toMatch(/run `.* memory serve` once/);
+    }
+    await second.client.close();
+    await first.client.close();
+    await until(() => !existsSync(join(data, 'memory.db.lock')));
+    const third = await start();
+    await third.connected;
+    await third.client.close();
+  });
+
+  test('memory-adapter stdio that cannot start says so on stderr and ends with stdin', async () => {
+    const request = { jsonrpc: '2.0', id: 'a', method: 'tools/list' };
+    const input = `${JSON.stringify(request)}\n${JSON.stringify({ ...request, id: undefined })}\n`;
+    const { code, stdout, stderr } = await agctl(
+      ['memory-adapter', 'stdio', '--embedded', '--docs', '/nowhere'],
+      { input },
+    );
+    const message = '--docs: no such folder: /nowhere';
+    expect([code, JSON.parse(stdout)]).toEqual([
+      2,
+      { jsonrpc: '2.0', id: 'a', error: { code: -32_000, message } },
+    ]);
+    expect(stderr).toContain(message);
+  });
+
   test('memory-adapter stdio --embedded answers requests sent before stdin ended, then exits', async () => {
     await using folder = await temporaryFolder();
     const turn = { sessionId: 's', role: 'user', content: 'hello' };

@@ -1,5 +1,6 @@
 import { posix } from 'node:path';
-import { elementsOf, membersOf } from '../../core/foreign.ts';
+import { elementsOf, membersOf, numberIn } from '../../core/foreign.ts';
+import { docsKey, docsPlace, FIRST_FOLDER } from './docs-folders.ts';
 import type { Backend } from './documents.ts';
 import { workspaceId } from './ids.ts';
 import { LinkedDocuments } from './markdown/links.ts';
@@ -8,20 +9,25 @@ import type { DocumentRecord, Entity, NewEntity, Relation, RelationType, Store }
 /** Documents processed together. */
 const PAGE = 200;
 
+/** The documents of a docs folder, whose number it has. */
+export interface LinkedFolder {
+  readonly number: number;
+  readonly documents: readonly DocumentRecord[];
+  /** Paths of documents that are new or have new links; undefined for all. */
+  readonly changed: ReadonlySet<string> | undefined;
+}
+
 /**
- * Creates relations for the links and dependencies between documents of the docs folder. A link to a missing document
+ * Creates relations for the links and dependencies between documents of a docs folder. A link to a missing document
  * becomes a relation once the document exists: the metadata of the `doc_file` contains the links.
- *
- * @param changed keys of documents that are new or have new links; undefined for all
  */
 export async function relateLinks(
   store: Store,
-  documents: readonly DocumentRecord[],
-  changed: ReadonlySet<string> | undefined,
+  { number, documents, changed }: LinkedFolder,
   embedder: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const ids = new Map(documents.map(({ key, id }) => [key, id]));
+  const ids = new Map(documents.map(({ key, id }) => [docsPlace(key).path, id]));
   const linked = new LinkedDocuments(ids.keys());
   for (let start = 0; start < documents.length; start += PAGE) {
     signal.throwIfAborted();
@@ -47,7 +53,7 @@ export async function relateLinks(
         const toId = ids.get(target);
         if (toId !== undefined) relate(toId, target, 'DEPENDS_ON', 1);
         else
-          for (const found of await titled(store, name))
+          for (const found of await titled(store, name, number))
             relate(found.id, found.metadata['path'], 'DEPENDS_ON', 1);
       }
     }
@@ -68,9 +74,12 @@ function joined(relations: readonly Relation[]): Relation[] {
 }
 
 /** The document of the docs folder that has this title, if it is only one. */
-async function titled(store: Store, title: string): Promise<readonly Entity[]> {
+async function titled(store: Store, title: string, folder: number): Promise<readonly Entity[]> {
   const files = (await store.byName(title, SAME_TITLE)).filter(
-    ({ type, metadata }) => type === 'doc_file' && metadata['origin'] === 'docs_dir',
+    ({ type, metadata }) =>
+      type === 'doc_file' &&
+      metadata['origin'] === 'docs_dir' &&
+      (numberIn(metadata['folder']) ?? FIRST_FOLDER) === folder,
   );
   return files.length === 1 ? files : [];
 }
@@ -92,16 +101,25 @@ function linksIn(metadata: Readonly<Record<string, unknown>>): [string, number][
 export class FolderWorkspaces {
   readonly #backend: Backend;
   readonly #name: string;
+  readonly #number: number;
   readonly #stored = new Map<string, Promise<void>>();
 
-  /** @param folder the docs folder; its last path segment names the root workspace */
-  constructor(backend: Backend, folder: string) {
+  /**
+   * @param folder the docs folder; its last path segment names the root workspace
+   * @param number that of the docs folder
+   */
+  constructor(backend: Backend, folder: string, number: number) {
     this.#backend = backend;
+    this.#number = number;
     this.#name = posix.basename(folder.replaceAll('\\', '/')) || 'docs';
   }
 
   idFor(path: string): string {
-    return workspaceId('folder', folderOf(path));
+    return this.#id(folderOf(path));
+  }
+
+  #id(folder: string): string {
+    return workspaceId('folder', docsKey(this.#number, folder));
   }
 
   /** Stores the parent folders of a document, each once, from the root downwards. Resolves when they are stored. */
@@ -127,8 +145,8 @@ export class FolderWorkspaces {
     if (folder !== '') {
       await this.#store(folderOf(folder));
       relations.push({
-        fromId: workspaceId('folder', folder),
-        toId: workspaceId('folder', folderOf(folder)),
+        fromId: this.#id(folder),
+        toId: this.#id(folderOf(folder)),
         relationType: 'BELONGS_TO',
         weight: 1,
       });
@@ -147,17 +165,20 @@ export class FolderWorkspaces {
     const used = new Set(left.flatMap(foldersOf));
     const unused = new Set(gone.flatMap(foldersOf).filter((folder) => !used.has(folder)));
     const { store } = this.#backend;
-    if (unused.size > 0)
-      await store.removeEntities([...unused].map((folder) => workspaceId('folder', folder)));
+    if (unused.size > 0) await store.removeEntities([...unused].map((folder) => this.#id(folder)));
   }
 
   #workspace(folder: string): NewEntity {
     return {
-      id: workspaceId('folder', folder),
+      id: this.#id(folder),
       name: folder === '' ? this.#name : `${this.#name}/${folder}`,
       type: 'workspace',
       content: '',
-      metadata: { origin: 'docs_dir', path: folder },
+      metadata: {
+        origin: 'docs_dir',
+        path: folder,
+        ...(this.#number !== FIRST_FOLDER && { folder: this.#number }),
+      },
       embedding: undefined,
       searchText: '',
     };

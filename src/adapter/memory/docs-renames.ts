@@ -1,3 +1,4 @@
+import { docsKey, docsPlace } from './docs-folders.ts';
 import { type DocsFile, readDocument } from './docs-scan.ts';
 import { contentHash } from './documents.ts';
 import type { DocumentRecord, DocumentRename, Store } from './store.ts';
@@ -9,21 +10,23 @@ const TOGETHER = 200;
  * Gives documents whose file is gone the path of a new file with the same bytes. Nothing else counts as a rename: a likeness could join
  * two different documents. A path that is still there keeps its document, whatever its file contains now.
  *
- * @param known what is stored of the folder
+ * @param folder number of the docs folder
+ * @param known what is stored of it
  * @param files what the folder has; must be complete
  * @returns their number
  * @throws the signal's reason
  */
 export async function renameMoved(
   store: Store,
+  folder: number,
   known: readonly DocumentRecord[],
   files: readonly DocsFile[],
   signal: AbortSignal,
 ): Promise<number> {
   const there = new Set(files.map(({ path }) => path));
-  const gone = known.filter(({ key }) => !there.has(key));
+  const gone = known.filter(({ key }) => !there.has(docsPlace(key).path));
   if (gone.length === 0) return 0;
-  const stored = new Set(known.map(({ key }) => key));
+  const stored = new Set(known.map(({ key }) => docsPlace(key).path));
   const fresh = files.filter(({ path }) => !stored.has(path));
   if (fresh.length === 0) return 0;
   const left = await hashesOf(store, gone, signal);
@@ -42,7 +45,12 @@ export async function renameMoved(
   let count = 0;
   for (let start = 0; start < renames.length; start += TOGETHER) {
     signal.throwIfAborted();
-    count += await store.renameDocuments('docs_dir', renames.slice(start, start + TOGETHER));
+    count += await store.renameDocuments(
+      'docs_dir',
+      renames
+        .slice(start, start + TOGETHER)
+        .map(({ from, to }) => ({ from: docsKey(folder, from), to: docsKey(folder, to) })),
+    );
   }
   return count;
 }
@@ -72,8 +80,9 @@ async function hashesOf(
       const hash = hashes.get(id);
       if (typeof hash !== 'string') continue;
       const same = paths.get(hash);
-      if (same === undefined) paths.set(hash, [key]);
-      else same.push(key);
+      const { path } = docsPlace(key);
+      if (same === undefined) paths.set(hash, [path]);
+      else same.push(path);
     }
   }
   return paths;

@@ -2,6 +2,7 @@ import { messageOf } from '../../core/errors.ts';
 import { elementsOf, membersOf, numberIn, stringIn, textIn } from '../../core/foreign.ts';
 import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import type { SyncError, SyncStatus } from '../../core/memory-model.ts';
+import { docsKey, docsPlace, documentsOf, FIRST_FOLDER, numberOfFolder } from './docs-folders.ts';
 import { FolderWorkspaces, relateLinks } from './docs-relations.ts';
 import { renameMoved } from './docs-renames.ts';
 import { type DocsFile, type DocsScan, readDocument, scanDocs } from './docs-scan.ts';
@@ -81,8 +82,8 @@ export function createDocsSync(
   };
 }
 
-/** Set while links may be missing, so that the next sync repairs one that was killed. */
-const LINKS_NOTE = 'docs-links';
+/** Set while links of a docs folder may be missing, so that its next sync repairs one that was killed. */
+const linksNote = (folder: number): string => `docs-links${docsKey(folder, '')}`;
 
 const REMOVED_TOGETHER = 200;
 
@@ -96,7 +97,10 @@ class SyncRun {
   readonly #embeddings: EmbeddingQueue | undefined;
   readonly #signal: AbortSignal;
   readonly #progress: ((status: SyncStatus) => void) | undefined;
-  readonly #workspaces: FolderWorkspaces;
+  readonly #folder: string;
+  /** Known once the folder was read. */
+  #number = FIRST_FOLDER;
+  #workspaces: FolderWorkspaces;
   readonly #changed = new Set<string>();
   /** Set when links of documents stored since then may be missing. */
   #linksMarked: Promise<void> | undefined;
@@ -112,7 +116,8 @@ class SyncRun {
     this.#embeddings = embeddings;
     this.#signal = signal;
     this.#progress = progress;
-    this.#workspaces = new FolderWorkspaces(backend, folder ?? '');
+    this.#folder = folder ?? '';
+    this.#workspaces = new FolderWorkspaces(backend, this.#folder, this.#number);
   }
 
   status(): SyncStatus {
@@ -155,17 +160,22 @@ class SyncRun {
 
   async #documents(scan: DocsScan): Promise<void> {
     const { store, embedder } = this.#backend;
-    const wasBehind = (await store.note(LINKS_NOTE)) === 'missing';
-    const before = await store.documents('docs_dir');
-    if (scan.isComplete) await renameMoved(store, before, scan.files, this.#signal);
+    const number = await numberOfFolder(store, this.#folder, scan, this.#signal);
+    if (number === undefined) return;
+    this.#number = number;
+    this.#workspaces = new FolderWorkspaces(this.#backend, this.#folder, this.#number);
+    const wasBehind = (await store.note(linksNote(this.#number))) === 'missing';
+    const before = await documentsOf(store, this.#number);
+    if (scan.isComplete) await renameMoved(store, this.#number, before, scan.files, this.#signal);
     await this.#each(scan.files);
     await this.#remove(scan);
     await this.#removeFolders(before, scan);
     if (!wasBehind && this.#linksMarked === undefined) return;
     // After an interrupted sync, the changed documents are unknown, so all links are processed.
-    const all = await store.documents('docs_dir');
-    await relateLinks(store, all, wasBehind ? undefined : this.#changed, embedder.id, this.#signal);
-    await store.setNote(LINKS_NOTE, 'complete');
+    const all = await documentsOf(store, this.#number);
+    const changed = wasBehind ? undefined : this.#changed;
+    await relateLinks(store, { number: this.#number, documents: all, changed }, embedder.id, this.#signal);
+    await store.setNote(linksNote(this.#number), 'complete');
   }
 
   /**
@@ -190,10 +200,12 @@ class SyncRun {
   }
 
   #markLinks(): Promise<void> {
-    this.#linksMarked ??= this.#backend.store.setNote(LINKS_NOTE, 'missing').catch((error: unknown) => {
-      this.#linksMarked = undefined;
-      throw error;
-    });
+    this.#linksMarked ??= this.#backend.store
+      .setNote(linksNote(this.#number), 'missing')
+      .catch((error: unknown) => {
+        this.#linksMarked = undefined;
+        throw error;
+      });
     return this.#linksMarked;
   }
 
@@ -216,8 +228,9 @@ class SyncRun {
       this.#backend,
       {
         origin: 'docs_dir',
-        key: path,
+        key: docsKey(this.#number, path),
         path,
+        ...(this.#number !== FIRST_FOLDER && { folder: this.#number, source: `${this.#folder}/${path}` }),
         content,
         workspace: this.#workspaces.idFor(path),
         siteBase: this.#siteBase,
@@ -242,9 +255,9 @@ class SyncRun {
   /** Removes documents whose file is gone. A folder that is empty, or that was not read completely, removes nothing. */
   async #remove(scan: DocsScan): Promise<void> {
     const { store } = this.#backend;
-    const known = await store.documents('docs_dir');
+    const known = await documentsOf(store, this.#number);
     const there = new Set(scan.files.map(({ path }) => path));
-    const gone = known.map(({ key }) => key).filter((key) => !there.has(key));
+    const gone = known.map(({ key }) => key).filter((key) => !there.has(docsPlace(key).path));
     if (gone.length === 0) return;
     if (there.size === 0)
       this.#note('', `the docs folder has no documents: the ${gone.length} stored ones were kept`);
@@ -264,12 +277,12 @@ class SyncRun {
   /** Removes folders that have no documents any more. */
   async #removeFolders(before: readonly DocumentRecord[], scan: DocsScan): Promise<void> {
     const there = new Set(scan.files.map(({ path }) => path));
-    const gone = before.map(({ key }) => key).filter((key) => !there.has(key));
+    const gone = before.map(({ key }) => docsPlace(key).path).filter((path) => !there.has(path));
     if (gone.length === 0) return;
-    const left = await this.#backend.store.documents('docs_dir');
+    const left = await documentsOf(this.#backend.store, this.#number);
     await this.#workspaces.removeUnused(
       gone,
-      left.map(({ key }) => key),
+      left.map(({ key }) => docsPlace(key).path),
     );
   }
 

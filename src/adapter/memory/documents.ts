@@ -23,6 +23,8 @@ export interface Source {
   readonly source?: string | undefined;
   /** Path in the docs folder; its extension decides whether the document is MDX. */
   readonly path?: string | undefined;
+  /** Number of the docs folder, if it is not the first one of the memory. */
+  readonly folder?: number | undefined;
   readonly content: string;
   /** Id of the folder's workspace. */
   readonly workspace?: string | undefined;
@@ -181,15 +183,13 @@ async function newTexts(
 const READ_TOGETHER = 200;
 
 /**
- * What the ids of a document and its chunks are made of: the key under which it was stored first, which a renamed one keeps. A new
- * document whose key an other one was stored with gets a number.
+ * What the ids of a document and its chunks are made of: the path or key under which it was stored first, which a renamed one keeps. A new
+ * document gets a number if an other one was stored with its path, or has it in another docs folder.
  */
-async function identityOf(
-  store: Store,
-  { origin, key }: Source,
-  known: DocumentRecord | undefined,
-): Promise<string> {
-  if (known?.id === documentId(origin, key)) return key;
+async function identityOf(store: Store, source: Source, known: DocumentRecord | undefined): Promise<string> {
+  const { origin } = source;
+  const own = ownIdentity(source);
+  if (known?.id === documentId(origin, own)) return own;
   if (known !== undefined) {
     const [file] = await store.entities([known.id]);
     const { identity, path } = file?.metadata ?? {};
@@ -198,11 +198,13 @@ async function identityOf(
     );
     if (typeof kept === 'string') return kept;
   }
-  let identity = key;
+  let identity = own;
   for (let count = 2; (await store.entities([documentId(origin, identity)])).length > 0; count += 1)
-    identity = `${key} ${count}`;
+    identity = `${own} ${count}`;
   return identity;
 }
+
+const ownIdentity = ({ key, path }: Source): string => path ?? key;
 
 function fileEntity(
   source: Source,
@@ -210,7 +212,7 @@ function fileEntity(
   content: string,
   identity: string,
 ): NewEntity {
-  const { origin, key, path } = source;
+  const { origin, key, path, folder } = source;
   return {
     id: documentId(origin, identity),
     name: document.title,
@@ -220,10 +222,11 @@ function fileEntity(
       origin,
       source: source.source ?? path ?? key,
       ...(path === undefined ? {} : { path }),
+      ...(folder === undefined ? {} : { folder }),
       title: document.title,
       chunks: document.chunks.length,
       contentHash: content,
-      ...(identity === key ? {} : { identity }),
+      ...(identity === ownIdentity(source) ? {} : { identity }),
       links: Object.fromEntries(document.links),
       ...(document.dependencies.length === 0 ? {} : { dependsOn: document.dependencies }),
     },
@@ -234,7 +237,7 @@ function fileEntity(
 }
 
 function chunkEntities(source: Source, { title, chunks }: MarkdownDocument, identity: string): NewEntity[] {
-  const { origin, key, path } = source;
+  const { origin, key, path, folder } = source;
   return chunks.map(({ text, headings, anchor, line }, ordinal) => {
     const heading = headings.join(' > ');
     const name = heading === '' ? title : `${title} > ${heading}`;
@@ -247,6 +250,7 @@ function chunkEntities(source: Source, { title, chunks }: MarkdownDocument, iden
         origin,
         source: source.source ?? path ?? key,
         ...(path === undefined ? {} : { path }),
+        ...(folder === undefined ? {} : { folder }),
         title,
         heading,
         ...(anchor === undefined ? {} : { anchor }),

@@ -1,5 +1,5 @@
 import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
-import { workspaceId } from './ids.ts';
+import { citedBy, type ServedDocs } from './cited.ts';
 import type { Entity, EntityType, Relation, Store } from './store.ts';
 
 export type Direction = 'out' | 'in' | 'both';
@@ -8,7 +8,7 @@ export type Direction = 'out' | 'in' | 'both';
  * A graph query. Depth and limit are capped at `MEMORY_STORE_LIMITS.graphDepth` and `MEMORY_STORE_LIMITS.graphNodes`.
  */
 export interface GraphRequest {
-  /** An id, an exact name, or the path or source of a document. */
+  /** An id, an exact name, or what `citedBy` knows: path, source or address of a document, with line and anchor. */
   readonly entityId: string;
   readonly maxDepth: number;
   readonly direction?: Direction | undefined;
@@ -70,8 +70,12 @@ interface Walk {
  * Traverses the graph from an entity, level by level, visiting each entity once. Depth, nodes and edges are bounded: a
  * larger traversal stops and sets `truncated`.
  */
-export async function walkGraph(store: Store, request: GraphRequest): Promise<GraphResponse | GraphMissing> {
-  const found = await candidatesFor(store, request.entityId);
+export async function walkGraph(
+  store: Store,
+  request: GraphRequest,
+  served: ServedDocs = {},
+): Promise<GraphResponse | GraphMissing> {
+  const found = await candidatesFor(store, request.entityId, served);
   const [root, ...others] = found;
   if (root === undefined)
     return { root: undefined, similarNames: await store.similarNames(request.entityId, SIMILAR_NAMES) };
@@ -95,7 +99,7 @@ export async function walkGraph(store: Store, request: GraphRequest): Promise<Gr
   };
 }
 
-async function candidatesFor(store: Store, idOrName: string): Promise<readonly Entity[]> {
+async function candidatesFor(store: Store, idOrName: string, served: ServedDocs): Promise<readonly Entity[]> {
   const byId = await store.entities([idOrName]);
   if (byId.length > 0) return byId;
   const byName = await store.byName(idOrName, SAME_NAME);
@@ -104,23 +108,7 @@ async function candidatesFor(store: Store, idOrName: string): Promise<readonly E
       (left, right) =>
         (ORDER.get(left.type) ?? 0) - (ORDER.get(right.type) ?? 0) || (left.id < right.id ? -1 : 1),
     );
-  const ingested = await store.document('ingest', idOrName);
-  for (const path of await pathsOf(store, idOrName)) {
-    const document = await store.document('docs_dir', path);
-    const found = await store.entities([document?.id ?? workspaceId('folder', path)]);
-    if (found.length > 0) return found;
-  }
-  return ingested === undefined ? [] : store.entities([ingested.id]);
-}
-
-/** A path in the docs folder, and the same without the name of that folder: both are how people see it. */
-async function pathsOf(store: Store, text: string): Promise<readonly string[]> {
-  const path = text.replace(/^(?:\.?\/)+/, '').replace(/\/+$/, '');
-  if (path === '') return [];
-  const [root] = await store.entities([workspaceId('folder', '')]);
-  return root !== undefined && path.startsWith(`${root.name}/`)
-    ? [path, path.slice(root.name.length + 1)]
-    : [path];
+  return citedBy(store, idOrName, served);
 }
 
 async function nextLevel(

@@ -21,6 +21,9 @@ import type { Store, Turn } from './store.ts';
 export interface Memory {
   readonly namespace: string;
   readonly store: Store;
+  /** Undefined if there is none. */
+  readonly docsFolder: string | undefined;
+  readonly siteBase: SiteBase | undefined;
   readonly embedder: Embedder;
   readonly embeddings: EmbeddingQueue;
   readonly sync: DocsSync;
@@ -94,6 +97,8 @@ export function createMemory(options: MemoryOptions): Memory {
   return {
     namespace: options.namespace ?? DEFAULT_NAMESPACE,
     store,
+    docsFolder,
+    siteBase: options.siteBase,
     embedder,
     embeddings,
     sync,

@@ -27,7 +27,9 @@ export const queryGraph = defineTool({
   input: z.strictObject({
     entityId: nonEmpty
       .max(MEMORY_API_LIMITS.nameLength)
-      .describe('Id or canonical name of the entity to start from.'),
+      .describe(
+        'Id or name of the entity to start from, or what a result says of its origin, such as guide/setup.md:12#install.',
+      ),
     maxDepth: z
       .int()
       .min(1)

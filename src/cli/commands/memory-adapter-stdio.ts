@@ -4,11 +4,14 @@ import { createBackend, inNamespace } from '../../adapter/backend/backend.ts';
 import { httpTransport, injectTransport, type Transport } from '../../adapter/backend/transport.ts';
 import { memoryApiUrl } from '../../adapter/base-url.ts';
 import { createMemoryServer } from '../../adapter/mcp-server.ts';
+import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { fileSink } from '../../core/file-sink.ts';
 import { createLog, type Log } from '../../core/log.ts';
 import type { Context, Run } from '../context.ts';
+import { explain } from '../explain.ts';
 import { type BackendOptions, openBackend } from '../memory/backend.ts';
 import { apiKeyFrom, namespaceFrom, toolSetFrom } from '../memory/options.ts';
+import { refuseStdio } from '../memory/refuse-stdio.ts';
 import { drain, untilStopped } from '../memory/service.ts';
 import { stdioTransport } from '../memory/stdio-transport.ts';
 
@@ -19,6 +22,10 @@ interface Options extends BackendOptions {
 }
 
 const STDERR = 2;
+/** Every client starts a process of its own, and one process owns a memory. */
+const SHARE =
+  'For several clients at a time, run `agctl memory serve` once and connect them to its address, or start them with ' +
+  '`agctl memory-adapter stdio --memory-api-url http://127.0.0.1:3006`';
 
 interface Ends {
   readonly transport: Transport;
@@ -29,9 +36,21 @@ interface Ends {
 
 /**
  * Serves MCP on stdin and stdout until stdin has ended and all its requests are answered. Writes nothing else to
- * stdout.
+ * stdout. If it cannot start, its client is told why.
  */
 export const run: Run<Options> = async (options, context) => {
+  try {
+    return await serve(options, context);
+  } catch (error) {
+    // Who types the command reads stderr, and would wait for an end.
+    if (!(error instanceof CommandError) || process.stdin.isTTY) throw error;
+    explain(error, context);
+    await refuseStdio(error, context);
+    return EXIT_CODES[error.exit].code;
+  }
+};
+
+const serve: Run<Options> = async (options, context) => {
   const toolSet = toolSetFrom(context);
   const sink = fileSink(STDERR);
   const log = createLog(sink, 'info', 'text');
@@ -65,7 +84,12 @@ function remote({ memoryApiUrl: url }: Options, context: Context): Ends {
 }
 
 async function embedded(options: BackendOptions, context: Context, log: Log): Promise<Ends> {
-  const { app, memories, key } = await openBackend(options, context, log, '127.0.0.1');
+  const { app, memories, key } = await openBackend(options, context, log, '127.0.0.1').catch(
+    (error: unknown) => {
+      if (!(error instanceof CommandError) || error.exit !== 'not_ok') throw error;
+      throw new CommandError(error.exit, error.message, error.help ?? SHARE);
+    },
+  );
   void memories.start();
   return {
     transport: injectTransport(app, '/api/memory'),

@@ -138,6 +138,16 @@ function resolved(target: string, folder: string, base: SiteBase | undefined): s
   return joined.replace(/\/$/, '');
 }
 
+/**
+ * The path in the docs folder of an address on its site, without fragment. Undefined for other sites; empty for the docs folder itself.
+ */
+export function pathOfAddress(address: string, base: SiteBase): string | undefined {
+  const here = onSite(address, base);
+  if (here === undefined || !here.startsWith('/')) return undefined;
+  const path = decodedUri(here.replace(/[?#].*$/s, '')).replace(/\/+$/, '');
+  return path === base.path ? '' : resolved(here, '', base);
+}
+
 const MAY_LINK = /\]\(|\]:|\[\[|(?:href|to|src|file|path)=|^(?:import|export|\})/;
 
 /**

@@ -11,6 +11,8 @@ export interface Searched {
   readonly embeddings?: EmbeddingQueue | undefined;
   /** For hints. Default: `default`. */
   readonly namespace?: string | undefined;
+  /** The docs folder of this process: of its documents, results have the path in it. */
+  readonly docsFolder?: string | undefined;
 }
 
 /** The vector of the query, undefined for a query without meaning or if the embedder fails. */

@@ -1,5 +1,6 @@
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { selectResults } from '../../../core/search-results.ts';
+import { type DocsPlaces, docsPlaces } from '../docs-folders.ts';
 import type { Entity, EntityType, FoundEntity, Store } from '../store.ts';
 import { type Copy, currentFirst, type Distinct, distinct } from './distinct.ts';
 import { hintFor, SEARCHED } from './hint.ts';
@@ -96,9 +97,10 @@ export async function search(
   const { candidates, notice, passed, merged } = isCrowded(first, request)
     ? await scored(searched, request, MEMORY_STORE_LIMITS.moreCandidates, signal)
     : first;
+  const located = await docsPlaces(searched.store, searched.docsFolder);
   const results = selectResults(merged, request.limit, ({ passage }) => documentOf(passage))
     .sort((left, right) => bestFirst(left.passage, right.passage))
-    .map((one) => shown(one, request));
+    .map((one) => shown(one, request, located));
   const reason = results.length > 0 ? undefined : await hintFor(searched, request, candidates[0]);
   const hint = [reason, notice].filter((part) => part !== undefined).join('. ');
   return {
@@ -306,6 +308,7 @@ async function takeSample(store: Store): Promise<LetterSample> {
 function shown(
   { passage, copies }: Distinct<Scored>,
   { query, debug: isDebug = false }: SearchRequest,
+  located: DocsPlaces,
 ): SearchResult {
   const { entity, score, cosine, words, vector, fused } = passage;
   const { id, name, type, content, metadata } = entity;
@@ -324,15 +327,17 @@ function shown(
     score: rounded(score),
     cosine: cosine === undefined ? null : rounded(cosine),
     ...(isDebug ? { debug } : {}),
-    metadata,
-    ...(copies.length > 0 && { alsoIn: copies.slice(0, MEMORY_STORE_LIMITS.copies).map(placeOf) }),
+    metadata: located(metadata),
+    ...(copies.length > 0 && {
+      alsoIn: copies.slice(0, MEMORY_STORE_LIMITS.copies).map((copy) => placeOf(copy, located)),
+    }),
     ...(copies.length > MEMORY_STORE_LIMITS.copies && { copies: copies.length }),
   };
 }
 
-function placeOf({ passage, differs }: Copy<Scored>): CopyPlace {
+function placeOf({ passage, differs }: Copy<Scored>, located: DocsPlaces): CopyPlace {
   const { id, name, metadata } = passage.entity;
-  const { path, source, line, anchor } = metadata;
+  const { path, source, line, anchor } = located(metadata);
   return {
     id,
     name,

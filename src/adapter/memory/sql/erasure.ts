@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import { AppError } from '../../../core/errors.ts';
+import { stringIn } from '../../../core/foreign.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
-import { number, oneOf, type Row, text } from '../../../core/sql-row.ts';
+import { jsonObject, number, oneOf, type Row, text } from '../../../core/sql-row.ts';
+import { docsPlace } from '../docs-folders.ts';
 import { agentEntityId, chatMessageId, workspaceId } from '../ids.ts';
 import { nameKey } from '../plain-words.ts';
 import { type Erasure, type ErasureOptions, type ErasureRequest, ORIGINS } from '../store.ts';
@@ -130,8 +132,8 @@ async function planTurns(
 
 async function planDocuments(sql: Sql, plan: Plan, condition: string, value: string | number): Promise<void> {
   const rows = await sql.all(
-    `SELECT d.origin AS origin, d.key AS key, d.file_id AS file_id, e.name AS name FROM memory_documents AS d
-     JOIN memory_entities AS e ON e.id = d.file_id WHERE d.${condition}`,
+    `SELECT d.origin AS origin, d.key AS key, d.file_id AS file_id, e.name AS name, e.metadata AS metadata
+     FROM memory_documents AS d JOIN memory_entities AS e ON e.id = d.file_id WHERE d.${condition}`,
     [value],
   );
   for (const row of rows) plan.documents.set(text(row, 'file_id'), row);
@@ -150,7 +152,7 @@ async function described(sql: Sql, plan: Plan): Promise<Erasure> {
     id: text(row, 'file_id'),
     title: text(row, 'name'),
     origin: oneOf(row, 'origin', ORIGINS),
-    key: text(row, 'key'),
+    key: shownKey(row),
   }));
   const turns = [...plan.turns.values()].sort((a, b) => number(a, 'seq') - number(b, 'seq'));
   const files = documents.filter(({ origin }) => origin === 'docs_dir').map(({ key }) => key);
@@ -178,6 +180,13 @@ async function described(sql: Sql, plan: Plan): Promise<Erasure> {
     truncated: plan.isCut,
     ...(files.length === 0 ? {} : { note: noteOn(files) }),
   };
+}
+
+/** The path of a document in the docs folder; in a further docs folder, its absolute one. */
+function shownKey(row: Row): string {
+  const key = text(row, 'key');
+  const source = docsPlace(key).path === key ? undefined : jsonObject(row, 'metadata')['source'];
+  return stringIn(source) ?? key;
 }
 
 const EXCERPT = 120;

@@ -22,7 +22,7 @@ export const graph = defineEndpoint({
   query,
   async run({ query: { entityId, ...asked }, memory }) {
     if (entityId === undefined) return topology(memory, asked);
-    const found = await walkGraph(memory.store, { entityId, ...asked });
+    const found = await walkGraph(memory.store, { entityId, ...asked }, memory);
     if (found.root === undefined) throw unknown(entityId, found.similarNames);
     return { body: found };
   },
