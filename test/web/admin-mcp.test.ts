@@ -312,6 +312,9 @@ browserTest(
     await form.getByText('names this tool').waitFor({ state: 'hidden' });
     await form.getByText('has(mcp.tool) && mcp.tool.name == "fail"').waitFor();
     await form.getByText('The route asks nobody for a key or a token.').waitFor();
+    await form
+      .getByRole('row', { name: /^without credentials ✓ yes ✓ listed mcpAuthorization, allow: true$/ })
+      .waitFor();
     await form.getByText('Schema and everything else').click();
     await form.getByText('"pattern": "^[a-z]+$"').waitFor();
     expect(await page.locator('img').count()).toBe(0);
@@ -343,4 +346,14 @@ browserTest('the MCP page sends nothing to a route that asks for a key until it 
   await page.getByRole('button', { name: 'Connect' }).click();
   await page.getByText('✓ Connected').waitFor();
   await page.getByText('Callers that apiKey accepts.').waitFor();
+  const row = (name: RegExp) => page.getByRole('region', { name: 'Callers' }).getByRole('row', { name });
+  await row(/^without credentials ✗ no ✗ hidden apiKey asks for a key/).waitFor();
+  await row(/^key [0-9a-f]{8} ✓ yes ✓ listed/).waitFor();
+  await page.getByLabel('Claims of a token, as JSON').fill('[]');
+  await page.getByRole('button', { name: 'Judge these claims' }).click();
+  await page.getByRole('alert').getByText('not a JSON object').waitFor();
+  await page.getByLabel('Claims of a token, as JSON').fill('{"sub": "alice"}');
+  await page.getByRole('button', { name: 'Judge these claims' }).click();
+  // No policy of the route reads tokens.
+  await row(/^these claims ✗ no ✗ hidden apiKey asks for a key/).waitFor();
 });

@@ -18,6 +18,7 @@ import { openRequests, requests } from './requests.ts';
 import { root } from './root.ts';
 import { statusPage, statusStyle } from './status.ts';
 import { tasks } from './tasks.ts';
+import { mcpCallers } from './tool-callers.ts';
 import { revokeUser, users } from './users.ts';
 
 /** Every endpoint of the admin server. */
@@ -49,6 +50,7 @@ export const endpoints: readonly Endpoint[] = [
   configSchemaHint,
   cel,
   playground,
+  mcpCallers,
   keys,
   revokeKey,
   budgets,

@@ -54,6 +54,9 @@ export const ADMIN_LIMITS = {
   heapSampleDepth: 64,
   /** Open requests that `/debug/tasks` lists. */
   listedTasks: 1_000,
+  /** Keys that the catalog judges for one tool, and how long it may take in ms: the rest is only counted. */
+  judgedCallers: 500,
+  judgingTime: 2 * SECOND,
   /** Subjects of budgets that `/api/budgets` lists. */
   shownSubjects: 10_000,
   /**

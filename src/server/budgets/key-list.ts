@@ -3,7 +3,7 @@ import { detailOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import type { KeySettings } from '../../core/virtual-key.ts';
 import type { KeyTable } from './key-table.ts';
-import { hashOfKey, type VirtualKey } from './virtual-key.ts';
+import { hashOfKey, isUsable, type VirtualKey } from './virtual-key.ts';
 
 /**
  * The virtual keys of a gateway, all of them in memory. Changes of other gateways at the same database are seen within
@@ -38,8 +38,7 @@ export class KeyList {
   find(hash: string): VirtualKey | undefined | Promise<VirtualKey | undefined> {
     if (this.#version < 0) return this.loaded().then(() => this.find(hash));
     const key = this.#byHash.get(hash);
-    if (key === undefined || key.revokedAt !== undefined) return undefined;
-    return key.expiresAt !== undefined && key.expiresAt <= Date.now() ? undefined : key;
+    return key !== undefined && isUsable(key, Date.now()) ? key : undefined;
   }
 
   /** All keys, also revoked ones, in the order of their creation. */

@@ -14,3 +14,7 @@ export interface VirtualKey extends KeySettings {
 
 /** The hash by which keys are looked up. Keys have 256 random bits, so a fast hash cannot be reversed by guessing. */
 export const hashOfKey = (key: string): string => hash('sha256', key);
+
+/** Whether it is neither revoked nor expired; `now`: ms since 1970. */
+export const isUsable = ({ revokedAt, expiresAt }: VirtualKey, now: number): boolean =>
+  revokedAt === undefined && (expiresAt === undefined || expiresAt > now);

@@ -8,8 +8,12 @@ import { variableOf } from './variable.ts';
 /** The name of the API key; for a key without a name, eight digits of its hash, which tell keys apart. */
 export function keyOf(ctx: RequestContext): string | undefined {
   const key = metadataOf(ctx);
-  return key && (nameIn(key['name']) ?? `key ${principal.get(ctx)?.slice(7, 15)}`);
+  return key && nameOfKey(key['name'], principal.get(ctx)?.slice('apiKey:'.length) ?? '');
 }
+
+/** `hashed`: the hash of the key. */
+export const nameOfKey = (name: unknown, hashed: string): string =>
+  nameIn(name) ?? `key ${hashed.slice(0, 8)}`;
 
 /** The subject of the token, or the user of the API key or of basic authentication. */
 export function userOf(ctx: RequestContext): string | undefined {

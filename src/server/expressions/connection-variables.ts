@@ -98,7 +98,10 @@ export const destinationVariable = defineVariable('destination', DESTINATION, ({
   destinationOf(client),
 );
 
-export const environmentVariable = defineVariable('env', ENVIRONMENT, () => {
+export const environmentVariable = defineVariable('env', ENVIRONMENT, environment);
+
+/** `env`, which is the same for all requests. */
+export function environment(): unknown {
   const { env } = process;
   return toCel(
     defined<Members<typeof ENVIRONMENT>>({
@@ -107,4 +110,4 @@ export const environmentVariable = defineVariable('env', ENVIRONMENT, () => {
       gateway: env['GATEWAY'] || undefined,
     }),
   );
-});
+}

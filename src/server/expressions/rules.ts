@@ -3,9 +3,10 @@ import type { AuthorizationRule } from '../../core/trace/event.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { ExpressionScope, TracedExpression, VariableResolver } from '../kernel/expression.ts';
 import type { Decision } from '../kernel/observer.ts';
+import type { CompiledPolicy } from '../kernel/policy.ts';
 import { CelEvaluationError } from './cel/errors.ts';
 import { neededHeader } from './cel/expression.ts';
-import { mayBeTrue } from './cel/possible-truth.ts';
+import { OUTCOME, possibleOutcomes } from './cel/possible-outcomes.ts';
 
 const expression = z.string().min(1);
 
@@ -35,7 +36,7 @@ export function effectOf(rule: RuleConfig, plain: Effect): readonly [Effect, str
   return 'deny' in rule ? ['deny', rule.deny] : ['require', rule.require];
 }
 
-interface Rule {
+export interface Rule {
   readonly effect: Effect;
   readonly expression: TracedExpression;
 }
@@ -44,6 +45,13 @@ export interface RuleSet {
   (lookup: VariableResolver): Decision;
   readonly rules: readonly Rule[];
 }
+
+/** A compiled policy that decides by rules. */
+export interface RulePolicy extends CompiledPolicy {
+  readonly rules: RuleSet;
+}
+
+export const hasRules = <P extends CompiledPolicy>(policy: P): policy is P & RulePolicy => 'rules' in policy;
 
 /**
  * Compiles rules. A request is allowed if no `deny` rule is true or fails, every `require` rule is true, and, if there are
@@ -111,22 +119,45 @@ function ruleSet(compiled: readonly Rule[]): RuleSet {
   return Object.assign(decideAndShow, { rules: compiled });
 }
 
+/** What rules may decide if a part of what they read is not known. */
+export interface PossibleDecision {
+  readonly mayAllow: boolean;
+  readonly mayRefuse: boolean;
+  /** The rule that decides, or on whose outcome it depends; undefined if no rule has to be named. */
+  readonly rule: Rule | undefined;
+}
+
 /**
- * Whether the rules may allow something of which a part is not known yet. `wasAsked`: whether rules have asked for that part since the
- * last call, which is an error for them: both outcomes are possible then.
+ * Like a decision of the rules, about something of which a part is not known yet: reading it is an error. `wasAsked`: whether rules have
+ * asked for that part since the last call.
  */
-export function mayAllow({ rules }: RuleSet, lookup: VariableResolver, wasAsked: () => boolean): boolean {
-  const mayHold = ({ expression: rule }: Rule): boolean => mayBeTrue(rule, lookup, wasAsked);
-  const mayPass = ({ expression: rule }: Rule): boolean => {
-    const { value, error } = evaluate(rule, lookup);
-    const isOpen = wasAsked();
-    return error === undefined ? !value : isOpen;
-  };
-  const of = (effect: Effect): Rule[] => rules.filter((rule) => rule.effect === effect);
-  const allows = of('allow');
-  return (
-    of('deny').every(mayPass) && of('require').every(mayHold) && (allows.length === 0 || allows.some(mayHold))
-  );
+export function possibleDecision(
+  { rules }: RuleSet,
+  lookup: VariableResolver,
+  wasAsked: () => boolean,
+): PossibleDecision {
+  /** A rule whose outcome is open. */
+  let open: Rule | undefined;
+  let allowing: Rule | undefined;
+  let isAllowed = !rules.some(({ effect }) => effect === 'allow');
+  for (const rule of rules) {
+    if (rule.effect === 'allow') continue;
+    const passes = rule.effect === 'deny' ? OUTCOME.false : OUTCOME.true;
+    const outcomes = possibleOutcomes(rule.expression, lookup, wasAsked);
+    if ((outcomes & passes) === 0) return { mayAllow: false, mayRefuse: true, rule };
+    if (outcomes !== passes) open ??= rule;
+  }
+  for (const rule of rules) {
+    if (isAllowed) break;
+    if (rule.effect !== 'allow') continue;
+    const outcomes = possibleOutcomes(rule.expression, lookup, wasAsked);
+    if ((outcomes & OUTCOME.true) === 0) continue;
+    if (outcomes === OUTCOME.true) isAllowed = true;
+    if (isAllowed || allowing === undefined) allowing = rule;
+  }
+  if (!isAllowed && allowing === undefined) return { mayAllow: false, mayRefuse: true, rule: undefined };
+  if (!isAllowed) open ??= allowing;
+  return { mayAllow: true, mayRefuse: open !== undefined, rule: open ?? allowing };
 }
 
 /**

@@ -34,6 +34,8 @@ export interface PolicyKind<Key extends string = string, Schema extends z.ZodTyp
   readonly answersAll?: boolean;
   /** The policy authenticates clients or restricts who may call. */
   readonly restrictsClients?: boolean;
+  /** What else than rules and identity it may refuse requests by, as in "the answer of its service". */
+  readonly refusesBy?: string;
   /** The variable that it sets, with a warning for routes that read the variable but do not have the policy. */
   readonly sets?: {
     /** Keys of other policies that set the same variable. */

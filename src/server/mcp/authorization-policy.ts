@@ -4,8 +4,10 @@ import { problemOf, ReadMembers } from '../expressions/read-members.ts';
 import {
   combineRules,
   compileRules,
-  mayAllow,
+  hasRules,
+  possibleDecision,
   type RuleConfig,
+  type RulePolicy,
   type RuleSet,
   ruleList,
   rulesByEffect,
@@ -13,7 +15,7 @@ import {
 import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { TracedExpression, VariableResolver } from '../kernel/expression.ts';
-import { type CompiledPolicy, definePolicy } from '../kernel/policy.ts';
+import { definePolicy } from '../kernel/policy.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
 import { warnAboutPrefixedNames } from './names/names-in-rules.ts';
 import { RPC, RpcError } from './protocol/protocol.ts';
@@ -56,16 +58,10 @@ export const mcpAuthorization = definePolicy({
     noteDeniedItems(compiled, context);
     return policyOf(compiled);
   },
-  combine: (policies) => policyOf(combineRules(policies.filter(isItemPolicy).map(({ rules }) => rules))),
+  combine: (policies) => policyOf(combineRules(policies.filter(hasRules).map(({ rules }) => rules))),
 });
 
-interface ItemPolicy extends CompiledPolicy {
-  readonly rules: RuleSet;
-}
-
-const isItemPolicy = (policy: CompiledPolicy): policy is ItemPolicy => 'rules' in policy;
-
-function policyOf(rules: RuleSet): ItemPolicy {
+function policyOf(rules: RuleSet): RulePolicy {
   const expressions = rules.rules.map(({ expression }) => expression);
   const reads: ItemReads = {
     arguments: new ReadMembers(expressions, ['mcp', 'tool', 'arguments']),
@@ -138,11 +134,11 @@ class ItemRules implements ItemAccess {
       const item = new UnknownItem(target);
       const mcp = { methodName: mcpFields.get(this.#ctx)?.method ?? null, [kind]: item };
       // Not `lookup` itself: traces would show a failure for each rule that asks for the name.
-      return mayAllow(
+      return possibleDecision(
         this.#decide,
         (root) => (root === 'mcp' ? mcp : lookup(root)),
         () => item.wasAsked(),
-      );
+      ).mayAllow;
     });
   }
 

@@ -4,13 +4,14 @@ import { choice, list } from '../../core/schema/mapping.ts';
 import { type BudgetMeter, CallBudget, callBudget, type NamedClaim } from '../budgets/call-budget.ts';
 import { missingDatabase } from '../budgets/missing-database.ts';
 import { type KnownKey, spendingOf } from '../budgets/spending.ts';
-import { hashOfKey } from '../budgets/virtual-key.ts';
+import { hashOfKey, isUsable } from '../budgets/virtual-key.ts';
 import { credentialLocation, locationSchema, usualLocation } from '../credentials/location.ts';
+import { nameOfKey } from '../expressions/caller.ts';
 import { toCel } from '../expressions/cel/values.ts';
 import { defineVariable } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { definePolicy, readsMemberOf } from '../kernel/policy.ts';
-import type { RequestContext } from '../kernel/request/request-context.ts';
+import type { KnownCaller, RequestContext } from '../kernel/request/request-context.ts';
 import { allowedModels, principal } from '../kernel/request/shared-slots.ts';
 import { Slot } from '../kernel/slot.ts';
 import { readText, textOrFile } from '../transport/text-or-file.ts';
@@ -167,6 +168,18 @@ export const apiKey = definePolicy({
       return undefined;
     };
     return {
+      identifies: {
+        variable: 'apiKey',
+        takes: 'a key',
+        isRequired: mode === 'strict',
+        async callers() {
+          const configured = [...byHash].map(([hashed, { metadata }]) => ({
+            name: nameOfKey(metadata['name'], hashed),
+            value: metadata,
+          }));
+          return virtual === undefined ? configured : [...configured, ...(await virtual.callers())];
+        },
+      },
       request(ctx) {
         const given = credential.read(ctx);
         ctx.observer?.hide(given);
@@ -175,7 +188,7 @@ export const apiKey = definePolicy({
         const configured = byHash.get(hashed);
         if (configured !== undefined || virtual === undefined)
           return decide(ctx, hashed, configured && { ...configured, metadata: { ...configured.metadata } });
-        const found = virtual(ctx, hashed);
+        const found = virtual.find(ctx, hashed);
         return found instanceof Promise
           ? found.then((key) => decide(ctx, hashed, key))
           : decide(ctx, hashed, found);
@@ -212,16 +225,17 @@ interface AcceptedKey {
   readonly allowedModels?: readonly string[] | undefined;
 }
 
-type KeyLookup = (
-  ctx: RequestContext,
-  hashed: string,
-) => AcceptedKey | undefined | Promise<AcceptedKey | undefined>;
+interface VirtualKeys {
+  /** Finds a key by its hash, and adds its budgets to the request. Rejects with an `AppError` (503) if the keys are not known. */
+  find(ctx: RequestContext, hashed: string): AcceptedKey | undefined | Promise<AcceptedKey | undefined>;
+  /** Those that may be used. Not in a worker. Rejects likewise. */
+  callers(): Promise<readonly KnownCaller[]>;
+}
 
-/** Finds virtual keys by their hash, and adds their budgets to the request. Rejects with an `AppError` (503) if they are not known. */
 function compileVirtualKeys(
   { failureMode }: z.output<typeof virtualKeysSchema>,
   context: CompileContext,
-): KeyLookup | undefined {
+): VirtualKeys | undefined {
   const spending = spendingOf.get(context.settings);
   if (spending === undefined) {
     context.report(missingDatabase(context.settings, '`virtualKeys`', 'the keys'));
@@ -242,26 +256,45 @@ function compileVirtualKeys(
   };
   const accept = (ctx: RequestContext, key: KnownKey | null): AcceptedKey | undefined => {
     if (key === null) return undefined;
-    const { id, name, metadata, allowedModels, claims } = key;
+    const { allowedModels, claims } = key;
     if (claims.length > 0) callBudget.ensure(ctx, () => new CallBudget(spending, meter)).add(claimsOf(key));
-    return { metadata: { ...metadata, id, name }, allowedModels };
+    return { metadata: metadataOf(key), allowedModels };
   };
-  return (ctx, hashed) => {
-    const found = spending.call.find(hashed);
-    if (!(found instanceof Promise)) return accept(ctx, found);
-    return found.then(
-      (key) => accept(ctx, key),
-      (error: unknown) => {
-        throw new AppError('database_unavailable', {
-          message: 'virtual keys cannot be checked: the database of the gateway is not available',
-          detail: detailOf(error),
-        });
-      },
-    );
+  return {
+    find(ctx, hashed) {
+      const found = spending.call.find(hashed);
+      return found instanceof Promise
+        ? found.then((key) => accept(ctx, key), unavailable)
+        : accept(ctx, found);
+    },
+    async callers() {
+      const now = Date.now();
+      const all = await spending.keys.list().catch(unavailable);
+      return all
+        .filter((key) => isUsable(key, now))
+        .map((key) => ({ name: key.name, value: metadataOf(key) }));
+    },
   };
 }
 
-/** Metadata of the caller's key. */
+/** What expressions read of a virtual key. */
+const metadataOf = ({
+  metadata,
+  id,
+  name,
+}: Pick<KnownKey, 'metadata' | 'id' | 'name'>): KnownKey['metadata'] => ({
+  ...metadata,
+  id,
+  name,
+});
+
+function unavailable(error: unknown): never {
+  throw new AppError('database_unavailable', {
+    message: 'virtual keys cannot be checked: the database of the gateway is not available',
+    detail: detailOf(error),
+  });
+}
+
 /** `metadata` of the caller's key. */
 export const keyMetadata = new Slot<Readonly<Record<string, unknown>>>();
 

@@ -4,6 +4,8 @@ import { readsOfBody, rejectVariants } from '../expressions/read-members.ts';
 import {
   combineRules,
   compileRules,
+  hasRules,
+  type RulePolicy,
   type RuleSet,
   reportPlainRules,
   ruleList,
@@ -11,7 +13,7 @@ import {
 } from '../expressions/rules.ts';
 import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
-import { type CompiledPolicy, definePolicy } from '../kernel/policy.ts';
+import { definePolicy } from '../kernel/policy.ts';
 import { jwtClaims, scopeChallenge } from '../kernel/request/shared-slots.ts';
 
 const schema = mapping('Rejects requests with 403 unless the rules allow them.', {
@@ -33,16 +35,10 @@ export const authorization = definePolicy({
     reportPlainRules(rules, context);
     return policyOf(compileRules(rules, 'require', requestScope, context));
   },
-  combine: (policies) =>
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `compile` made them.
-    policyOf(combineRules((policies as readonly AuthorizationPolicy[]).map(({ rules }) => rules))),
+  combine: (policies) => policyOf(combineRules(policies.filter(hasRules).map(({ rules }) => rules))),
 });
 
-interface AuthorizationPolicy extends CompiledPolicy {
-  readonly rules: RuleSet;
-}
-
-function policyOf(rules: RuleSet): AuthorizationPolicy {
+function policyOf(rules: RuleSet): RulePolicy {
   const reads = readsOfBody(rules.rules);
   return {
     rules,

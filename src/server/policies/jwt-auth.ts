@@ -118,6 +118,7 @@ export const jwtAuth = definePolicy({
     const issuers = new Issuers(providers);
     const policy: TokenPolicy = { key: 'jwtAuth', mode };
     return {
+      identifies: { variable: 'jwt', takes: 'a token', isRequired: mode === 'strict' },
       request(ctx) {
         const token = credential.read(ctx);
         if (token === undefined) return withoutToken(ctx, policy);

@@ -73,6 +73,8 @@ export interface Policy {
   readonly hostnames?: readonly string[];
   /** Absolute paths of files that the policy reloads itself: `changed` is called after the file has changed. */
   readonly reloads?: readonly { readonly file: string; changed(): void }[];
+  /** If it finds out who calls: what is known of callers before they call. */
+  readonly identifies?: Identification;
   request?(ctx: RequestContext): undefined | Reply | Promise<undefined | Reply>;
   response?(ctx: RequestContext, reply: Reply): void;
   /** Called instead of `response` for a call of a backend that is repeated. */
@@ -83,6 +85,23 @@ export interface Policy {
   prepare?(): Promise<void>;
   /** Releases what it holds open. Called once, after its last request. */
   close?(): void | Promise<void>;
+}
+
+/** What a policy that finds out who calls can say without a request. */
+export interface Identification {
+  /** The root variable of expressions that has what it finds out. */
+  readonly variable: string;
+  /** What it takes from requests, as in "asks for a key". */
+  readonly takes: string;
+  /** Whether it rejects requests without that. */
+  readonly isRequired: boolean;
+  /** Callers that it knows by name, with the values that the variable would have. Rejects with an `AppError` if a database fails. */
+  callers?(): Promise<readonly KnownCaller[]>;
+}
+
+export interface KnownCaller {
+  readonly name: string;
+  readonly value: unknown;
 }
 
 /** Answers the requests that pass the policies. */

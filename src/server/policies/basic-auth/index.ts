@@ -84,6 +84,7 @@ export const basicAuth = definePolicy({
       used: () => passwords.checks,
     });
     return {
+      identifies: { variable: 'basicAuth', takes: 'a password', isRequired: mode === 'strict' },
       async request(ctx) {
         const given = credential.read(ctx);
         if (given === undefined) {

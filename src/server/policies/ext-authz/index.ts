@@ -15,6 +15,7 @@ export const extAuthz = definePolicy({
   conditional: true,
   places: ['gateway', 'route', 'backend'],
   restrictsClients: true,
+  refusesBy: 'the answer of its service',
   requestExpressions: [
     'protocol.http.path',
     'protocol.http.addRequestHeaders',

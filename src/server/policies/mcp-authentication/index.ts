@@ -168,6 +168,7 @@ export const mcpAuthentication = definePolicy({
       metadataUrl: (ctx) => discovery.metadataUrl(ctx),
     };
     return {
+      identifies: { variable: 'jwt', takes: 'a token', isRequired: config.mode === 'strict' },
       paths: discovery.paths,
       hostnames: resource === undefined ? [] : [new URL(resource).hostname],
       request(ctx) {

@@ -58,6 +58,7 @@ const schema = z
 export const modules = definePolicy({
   key: 'modules',
   places: ['gateway', 'route'],
+  refusesBy: 'its code',
   schema,
   trace: { kind: 'modules', stage: 'modules' },
   compile(entries, context) {

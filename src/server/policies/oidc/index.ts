@@ -65,6 +65,7 @@ export const oidc = definePolicy({
     const signOut = new SignOut(provider, sessions, cookies, config);
     const logoutPath = config.logout?.path;
     return {
+      identifies: { variable: 'jwt', takes: 'a sign-in', isRequired: true },
       paths: logoutPath === undefined ? [pathname] : [pathname, logoutPath],
       async request(ctx) {
         if (ctx.path === logoutPath) return signOut.reply(ctx);

@@ -1,11 +1,11 @@
 import { type FormEvent, type ReactNode, useEffect, useRef, useState } from 'react';
 import { messageOf } from '../../../core/errors.ts';
 import { parseJson } from '../../../core/foreign.ts';
-import type { ToolRuleView } from '../../../core/overview.ts';
 import { Failure } from '../../shared/form.tsx';
 import { useLocation } from '../../shared/router.tsx';
 import { type Tab, Tabs } from '../../shared/tabs.tsx';
 import { visible } from '../../shared/visible.ts';
+import type { Endpoint } from '../playground/endpoints.ts';
 import { SendOrStop } from '../playground/send-or-stop.tsx';
 import { groupsOf, matching, targetOfItem, withoutTarget } from './groups.ts';
 import type { Item } from './item.ts';
@@ -59,16 +59,14 @@ type View = ItemKind | 'raw';
 export function ItemPicker({
   items,
   targets,
-  rules,
-  policies,
+  endpoint,
   opened,
   ...sending
 }: {
   readonly items: Items;
   /** Names of the targets, in the order of the configuration. */
   readonly targets: readonly string[];
-  readonly rules: readonly ToolRuleView[];
-  readonly policies: readonly string[];
+  readonly endpoint: Endpoint;
   /** A tool that was opened elsewhere; `round` tells that it was opened again. */
   readonly opened: { readonly item: Item; readonly round: number } | undefined;
 } & Sending): ReactNode {
@@ -101,8 +99,7 @@ export function ItemPicker({
             targets={targets}
             start={start}
             first={view === 'tools' ? opened?.item : undefined}
-            rules={rules}
-            policies={policies}
+            endpoint={endpoint}
             {...sending}
           />
         )}
@@ -117,8 +114,7 @@ function Kind({
   targets,
   start,
   first: opened,
-  rules,
-  policies,
+  endpoint,
   ...sending
 }: {
   readonly kind: ItemKind;
@@ -127,8 +123,7 @@ function Kind({
   /** The target that is shown first, and the item. */
   readonly start: string;
   readonly first: Item | undefined;
-  readonly rules: readonly ToolRuleView[];
-  readonly policies: readonly string[];
+  readonly endpoint: Endpoint;
 } & Sending): ReactNode {
   const [id, setId] = useState(opened === undefined ? undefined : idOf(opened));
   const [text, setText] = useState('');
@@ -170,9 +165,9 @@ function Kind({
         {kind === 'tools' ? (
           <ToolFacts
             item={item}
+            endpoint={endpoint}
+            target={targetOfItem(item, targets)}
             own={withoutTarget(item.name, targetOfItem(item, targets))}
-            rules={rules}
-            policies={policies}
           />
         ) : null}
       </ItemForm>

@@ -2,6 +2,8 @@ import { type ReactNode, useState } from 'react';
 import type { ToolRuleView } from '../../../core/overview.ts';
 import { CopyButton } from '../../shared/copy.tsx';
 import { visible } from '../../shared/visible.ts';
+import type { Endpoint } from '../playground/endpoints.ts';
+import { Callers } from './callers.tsx';
 import type { Item } from './item.ts';
 
 /** Characters of a definition that are displayed; copying includes all of them. */
@@ -10,22 +12,23 @@ const SHOWN = 100_000;
 /** What a model gets to know of a tool, and who may call it. */
 export function ToolFacts({
   item,
+  endpoint,
+  target,
   own,
-  rules,
-  policies,
 }: {
   readonly item: Item;
+  readonly endpoint: Endpoint;
+  readonly target: string;
   /** Its name at the target, which rules compare. */
   readonly own: string;
-  readonly rules: readonly ToolRuleView[];
-  readonly policies: readonly string[];
 }): ReactNode {
   const [isOpen, setOpen] = useState(false);
   return (
     <>
       <details className="tool-facts" open>
         <summary>Who may call it</summary>
-        <WhoMayCall own={own} rules={rules} policies={policies} />
+        <WhoMayCall own={own} rules={endpoint.toolRules} policies={endpoint.policies} />
+        <Callers key={`${target} ${own}`} endpoint={endpoint} target={target} own={own} />
       </details>
       {/* Its text exists only when it is shown: a schema may be long. */}
       <details
@@ -51,7 +54,7 @@ const EFFECTS: Readonly<Record<ToolRuleView['effect'], string>> = {
   require: 'may only if',
 };
 
-/** The rules that decide, those that name the tool first: whether another caller satisfies them depends on the caller. */
+/** The rules that decide, those that name the tool first. */
 function WhoMayCall({
   own,
   rules,
@@ -73,7 +76,7 @@ function WhoMayCall({
           : `Callers that ${asking.join(' and ')} ${asking.length === 1 ? 'accepts' : 'accept'}.`}{' '}
         {rules.length === 0
           ? 'No rule of mcpAuthorization decides on tools: each of them may call it.'
-          : 'Rules of mcpAuthorization decide; the caller of this page may call it.'}
+          : 'Rules of mcpAuthorization decide.'}
       </p>
       {rules.length === 0 ? null : (
         <ul className="rules">

@@ -194,8 +194,7 @@ function Session({
           <ItemPicker
             items={items}
             targets={namesOf(endpoint)}
-            rules={endpoint.toolRules}
-            policies={endpoint.policies}
+            endpoint={endpoint}
             opened={opened}
             isRunning={isRunning}
             send={send}

@@ -6,6 +6,9 @@ export interface Endpoint {
   readonly key: string;
   readonly name: string;
   readonly routeName: string;
+  /** Names of its gateway and route in `/api/overview`. */
+  readonly gateway: string;
+  readonly routeKey: string;
   /** Origin for clients, as far as the gateway knows. */
   readonly origin: string;
   readonly port: number;
@@ -29,6 +32,8 @@ export function endpointsOf({ gateways }: Pick<Overview, 'gateways'>, api: 'mcp'
           key: `${name} ${route.key}`,
           name: `${host ?? name}:${port}${path} (${route.title})`,
           routeName: route.name,
+          gateway: name,
+          routeKey: route.key,
           origin: originFor(url, route.hostnames[0]),
           port,
           path,
