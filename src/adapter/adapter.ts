@@ -8,6 +8,7 @@ import { type Backend, inNamespace } from './backend/backend.ts';
 import { type CallerRules, callerOf, NAMESPACE_REQUIRED } from './caller.ts';
 import { createMemoryServer } from './mcp-server.ts';
 import { NAMESPACE_HEADER } from './namespace.ts';
+import type { SearchKind } from './tool.ts';
 import type { ToolSet } from './tools/index.ts';
 
 /** Who may call `/mcp`; without `key` and `namespaceKeys`, everyone who can reach the port. */
@@ -18,6 +19,8 @@ export interface AdapterParts extends Partial<CallerRules> {
   readonly allowedHosts: ReadonlySet<string>;
   /** URL of the dashboard, which `initialize` reports to clients and gateways. */
   readonly website?: string;
+  /** Default: `unknown`. */
+  readonly searchKind?: SearchKind;
   /** Default: the four tools of the specification. */
   readonly toolSet?: ToolSet;
 }
@@ -30,7 +33,7 @@ const AGENT_HEADER = 'x-agent-id';
  * state between requests and issues no session ids.
  */
 export function createAdapter(parts: AdapterParts): FastifyInstance {
-  const { backend, log, allowedHosts, website, toolSet } = parts;
+  const { backend, log, allowedHosts, website, toolSet, searchKind } = parts;
   const rules: CallerRules = { ...parts, key: parts.key };
   const app = fastify({
     bodyLimit: MEMORY_API_LIMITS.mcpBodyBytes,
@@ -45,6 +48,7 @@ export function createAdapter(parts: AdapterParts): FastifyInstance {
         log,
         website,
         toolSet,
+        searchKind,
         agentId: agentId(requestInfo?.headers.get(AGENT_HEADER)),
         gone: requestInfo?.signal,
       }),

@@ -4,13 +4,15 @@ import type { Log } from '../core/log.ts';
 import { VERSION } from '../core/version.ts';
 import type { Backend } from './backend/backend.ts';
 import { BackendError, unexpectedReply } from './backend/backend-error.ts';
-import type { Tool, ToolContext } from './tool.ts';
+import type { SearchKind, Tool, ToolContext } from './tool.ts';
 import { extendedTools, type ToolSet, tools } from './tools/index.ts';
 
 export interface McpServerParts {
   readonly backend: Backend;
   readonly agentId: string;
   readonly log: Log;
+  /** Default: `unknown`. */
+  readonly searchKind?: SearchKind | undefined;
   /** Default: `default`. */
   readonly toolSet?: ToolSet | undefined;
   /** URL of the dashboard. */
@@ -35,7 +37,7 @@ const registered = [...tools, ...extendedTools].map((tool) => ({
 
 /** Creates an MCP server with the tools, for one request over HTTP or one connection over stdio. */
 export function createMemoryServer(parts: McpServerParts): McpServer {
-  const { backend, agentId, log, gone, website, toolSet = 'default' } = parts;
+  const { backend, agentId, log, gone, website, toolSet = 'default', searchKind = 'unknown' } = parts;
   const server = new McpServer(
     {
       name: 'agctl-memory',
@@ -56,7 +58,7 @@ export function createMemoryServer(parts: McpServerParts): McpServer {
       name,
       {
         title,
-        description,
+        description: typeof description === 'string' ? description : description(searchKind),
         inputSchema,
         outputSchema,
         annotations: {

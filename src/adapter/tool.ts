@@ -9,10 +9,14 @@ export interface ToolContext {
   readonly signal: AbortSignal;
 }
 
+/** What a search compares: with a model, meanings too. `unknown` for a backend elsewhere. */
+export type SearchKind = 'words' | 'meaning' | 'unknown';
+
 interface ToolParts<Input extends z.ZodObject, Output extends z.ZodObject> {
   readonly name: string;
   readonly title: string;
-  readonly description: string;
+  /** For models; of a search, as far as it depends on the embedder. */
+  readonly description: string | ((kind: SearchKind) => string);
   readonly input: Input;
   /** Schema of the backend's response; further members are passed on. */
   readonly output: Output;

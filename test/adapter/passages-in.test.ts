@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Json } from '../kit/mcp.ts';
+import { type Json, post } from '../kit/mcp.ts';
 import { memoryAdapter, type TestAdapter } from '../kit/memory-adapter.ts';
 import { memoryBackend, type TestBackend } from '../kit/memory-backend.ts';
 
@@ -121,9 +121,77 @@ test('query_graph tells relations by name, those between documents first', async
   await adapter.call('ingest_document', { title: 'Pilot', content: '# Pilot\n\nFlies.\n' });
   const { text, structured } = await ask({ query: undefined, entityId: 'Museum' }, 'query_graph');
   expect(structured.edges.length).toBeGreaterThan(1);
-  expect(text).toMatch(/^Museum \(doc_file\): \d+ nodes, \d+ relations\.\n- /);
-  expect(text).toContain('- Museum (doc_file) BELONGS_TO docs/guide (workspace)');
+  expect(text).toMatch(/^Museum \(doc_file guide\/museum\.md\): \d+ nodes, \d+ relations\.\n- /);
+  expect(text).toContain('- Museum (doc_file guide/museum.md) BELONGS_TO docs/guide (workspace guide)');
+  expect(text).not.toContain('Others have this name');
   expect(text).not.toContain(structured.root.id);
+});
+
+test('query_graph says in both parts which others have the name, and takes what it says of them', async () => {
+  for (const source of ['https://a.test/lantern', 'https://b.test/lantern'])
+    await adapter.call('ingest_document', { title: 'Lantern', content: 'A lantern.', source });
+  const { text, structured } = await ask({ query: undefined, entityId: 'Lantern' }, 'query_graph');
+  // Two files, and the passage of each.
+  expect(structured.ambiguous).toHaveLength(3);
+  for (const { name, type, place, id } of structured.ambiguous) {
+    expect(text).toContain(`- ${name} (${type} ${place}), id ${id}`);
+    const other = await ask({ query: undefined, entityId: id }, 'query_graph');
+    expect(other.structured.root).toEqual({ id, name, type, place });
+    expect(other.text).toContain(`Lantern (${type} ${place}):`);
+  }
+});
+
+test('what a result cites of its origin is an entity of query_graph', async () => {
+  const { text } = await ask({ limit: 5, minScore: 0.01, query: 'zeppelin museum tea lantern options' });
+  const cited = [...text.matchAll(/^## \d+\. .+ \((\S+), score /gm)].map(([, place]) => place);
+  expect(cited.length).toBeGreaterThan(2);
+  for (const entityId of cited) {
+    const { result } = await adapter.call('query_graph', { entityId });
+    expect([entityId, result.isError ?? false]).toEqual([entityId, false]);
+  }
+});
+
+test('a replaced turn names the session of the later one, and brings it if it is not among the turns', async () => {
+  const say = (sessionId: string, content: string) =>
+    adapter.call('store_episodic', { sessionId, role: 'user', content });
+  await say('flat', 'The rent of the studio is 900 euros a month.');
+  await say(
+    'flat',
+    'They wrote that the rent of the studio changed to 1,100 euros, and that they are sorry.',
+  );
+  const query = 'what was the rent of the studio a month in the past';
+  const { text, structured } = await ask({ query, turns: true, limit: 1, minScore: 0 });
+  const [turn] = structured.turns;
+  expect(turn.content).toContain('900 euros');
+  expect(turn.successor).toMatchObject({ seq: turn.supersededBy, sessionId: 'flat' });
+  expect(turn.successor.content).toContain('1,100 euros');
+  expect(text).toMatch(/Replaced \S+ in session flat by: They wrote .* 1,100 euros/);
+  const whole = await ask({ query, turns: true, limit: 5, minScore: 0 });
+  expect(whole.structured.turns.map(({ successor }: Json) => successor)).not.toContainEqual(
+    expect.anything(),
+  );
+  // Left out for want of room, it is brought along again.
+  const short = await ask({ query, turns: true, limit: 5, minScore: 0, maxTokens: 50 });
+  expect(
+    short.structured.turns.find(({ supersededBy }: Json) => supersededBy !== undefined).successor,
+  ).toMatchObject({ seq: turn.supersededBy, content: turn.successor.content });
+});
+
+test('search_episodes says in both parts that no turn has all words', async () => {
+  const { text, structured } = await ask({ query: 'which studio has a monthly rent' }, 'search_episodes');
+  expect(structured.ranked).toBe(true);
+  expect(text).toMatch(/^No turn has all words; these fit best\. /);
+});
+
+test('the description of search_knowledge is true for the embedder', async () => {
+  const described = async (searchKind?: 'words' | 'meaning') => {
+    await using one = await memoryAdapter(backend.url, { ...(searchKind && { searchKind }) });
+    const { result } = await post(`${one.url}/mcp`, { jsonrpc: '2.0', id: 1, method: 'tools/list' });
+    return result.tools.find(({ name }: Json) => name === 'search_knowledge').description;
+  };
+  expect(await described('words')).toMatch(/by words and parts of words: .* synonyms are not known/);
+  expect(await described('meaning')).toMatch(/by meaning and by words\./);
+  expect(await described()).toMatch(/by meaning if the memory has an embedding model/);
 });
 
 test('a search without results has the hint in both', async () => {

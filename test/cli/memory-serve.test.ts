@@ -180,6 +180,8 @@ describe('agctl memory-adapter stdio --embedded', () => {
       const client = new Client({ name: 'desktop', version: '1' }) as Client2;
       client.onerror = (error) => noise.push(error);
       await client.connect(transport as Stdio2);
+      const { tools } = await client.listTools();
+      expect(tools[0]?.description).toContain('synonyms are not known');
       const turn = { sessionId: 's', role: 'user', content: 'hello' };
       const stored = (await client.callTool({ name: 'store_episodic', arguments: turn })) as Json;
       expect(stored.structuredContent).toMatchObject({ agentId: 'desktop', seq: 1 });

@@ -4,6 +4,7 @@ import { createBackend } from '../../src/adapter/backend/backend.ts';
 import { httpTransport } from '../../src/adapter/backend/transport.ts';
 import { dashboardUrl, memoryApiUrl } from '../../src/adapter/base-url.ts';
 import type { CallerRules } from '../../src/adapter/caller.ts';
+import type { SearchKind } from '../../src/adapter/tool.ts';
 import type { ToolSet } from '../../src/adapter/tools/index.ts';
 import { createLog } from '../../src/core/log.ts';
 import { type McpReply, post } from './mcp.ts';
@@ -22,12 +23,14 @@ export async function memoryAdapter(
     key,
     allowedHosts = [],
     toolSet = 'default',
+    searchKind,
     rules = {},
   }: {
     /** Of the backend. */
     key?: string;
     allowedHosts?: readonly string[];
     toolSet?: ToolSet;
+    searchKind?: SearchKind;
     rules?: Partial<CallerRules>;
   } = {},
 ): Promise<TestAdapter> {
@@ -41,6 +44,7 @@ export async function memoryAdapter(
     allowedHosts: new Set(allowedHosts),
     website: dashboardUrl(base),
     toolSet,
+    ...(searchKind && { searchKind }),
     ...rules,
   });
   await app.listen({ host: '127.0.0.1', port: 0 });

@@ -149,7 +149,7 @@ export async function docsPlaces(store: Store, current: string | undefined): Pro
     if (typeof path !== 'string' || origin !== 'docs_dir') return metadata;
     const folder = paths.get(numberIn(number) ?? FIRST_FOLDER);
     if (folder === undefined) return metadata;
-    const shown = folder === own ? path : `${folder}/${path}`;
+    const shown = folder === own ? path : path === '' ? folder : `${folder}/${path}`;
     return { ...metadata, path: shown, source: shown, folder };
   };
 }

@@ -1,5 +1,7 @@
 import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import { citedBy, type ServedDocs } from './cited.ts';
+import { type DocsPlaces, docsPlaces } from './docs-folders.ts';
+import { placeOf } from './place.ts';
 import type { Entity, EntityType, Relation, Store } from './store.ts';
 
 export type Direction = 'out' | 'in' | 'both';
@@ -24,10 +26,14 @@ export interface GraphNode {
   readonly depth: number;
   /** The beginning of its text. */
   readonly snippet?: string;
+  /** Where a document, passage or folder is: `guide/setup.md:12#install`. */
+  readonly place?: string;
 }
 
+type NamedNode = Pick<GraphNode, 'id' | 'name' | 'type' | 'place'>;
+
 export interface GraphResponse {
-  readonly root: { readonly id: string; readonly name: string; readonly type: EntityType };
+  readonly root: NamedNode;
   /** The root first, then sorted by depth. */
   readonly nodes: readonly GraphNode[];
   /** Edges between these nodes only. */
@@ -36,7 +42,7 @@ export interface GraphResponse {
   /** Whether the limits cut the result. */
   readonly truncated: boolean;
   /** Other entities with the same name, which can be queried by id. */
-  readonly ambiguous?: readonly { readonly id: string; readonly name: string; readonly type: EntityType }[];
+  readonly ambiguous?: readonly NamedNode[];
 }
 
 /** No entity has the id or name; contains similar names. */
@@ -64,6 +70,7 @@ interface Walk {
   readonly nodes: Map<string, GraphNode>;
   readonly edges: Map<string, Relation>;
   isTruncated: boolean;
+  readonly located: DocsPlaces;
 }
 
 /**
@@ -85,17 +92,23 @@ export async function walkGraph(
     1,
     MEMORY_STORE_LIMITS.graphNodes,
   );
-  const walk: Walk = { nodes: new Map([[root.id, nodeOf(root, 0)]]), edges: new Map(), isTruncated: false };
+  const located = await docsPlaces(store, served.docsFolder);
+  const walk: Walk = {
+    nodes: new Map([[root.id, nodeOf(root, 0, located)]]),
+    edges: new Map(),
+    isTruncated: false,
+    located,
+  };
   let level: readonly string[] = [root.id];
   for (let depth = 1; depth <= maxDepth && level.length > 0; depth += 1)
     level = await nextLevel(store, walk, level, { depth, limit, direction: request.direction ?? 'both' });
   return {
-    root: named(root),
+    root: named(root, located),
     nodes: [...walk.nodes.values()],
     edges: [...walk.edges.values()],
     maxDepth,
     truncated: walk.isTruncated,
-    ...(others.length === 0 ? {} : { ambiguous: others.map(named) }),
+    ...(others.length === 0 ? {} : { ambiguous: others.map((one) => named(one, located)) }),
   };
 }
 
@@ -131,7 +144,7 @@ async function nextLevel(
   const taken = [...fresh].slice(0, room);
   if (fresh.size > room) walk.isTruncated = true;
   const added = await store.entities(taken);
-  for (const entity of added) walk.nodes.set(entity.id, nodeOf(entity, depth));
+  for (const entity of added) walk.nodes.set(entity.id, nodeOf(entity, depth, walk.located));
   for (const edge of edges) {
     if (!walk.nodes.has(edge.fromId) || !walk.nodes.has(edge.toId)) continue;
     const key = JSON.stringify([edge.fromId, edge.toId, edge.relationType]);
@@ -146,15 +159,16 @@ function clamp(value: number, least: number, most: number): number {
   return Math.min(most, Math.max(least, Math.trunc(value)));
 }
 
-function named({ id, name, type }: Entity): { id: string; name: string; type: EntityType } {
-  return { id, name, type };
+function named({ id, name, type, metadata }: Entity, located: DocsPlaces): NamedNode {
+  const place = placeOf(located(metadata));
+  return { id, name, type, ...(place !== undefined && { place }) };
 }
 
-function nodeOf(entity: Entity, depth: number): GraphNode {
+function nodeOf(entity: Entity, depth: number, located: DocsPlaces): GraphNode {
   const text = entity.content
     .slice(0, 4 * SNIPPET)
     .replace(/\s+/g, ' ')
     .trim();
   const snippet = text.length > SNIPPET ? `${text.slice(0, SNIPPET - 1).toWellFormed()}…` : text;
-  return { ...named(entity), depth, ...(snippet === '' ? {} : { snippet }) };
+  return { ...named(entity, located), depth, ...(snippet === '' ? {} : { snippet }) };
 }

@@ -4,10 +4,14 @@ import { counted } from '../../core/render/counted.ts';
 import { nonEmpty } from '../../core/schema/mapping.ts';
 import { defineTool } from '../tool.ts';
 
-const node = z.looseObject({
+const named = z.looseObject({
   id: z.string(),
   name: z.string(),
   type: z.string(),
+  place: z.string().optional().describe('Where a document, passage or folder is.'),
+});
+
+const node = named.extend({
   depth: z.int().describe('Hops from the requested entity.'),
 });
 
@@ -38,10 +42,14 @@ export const queryGraph = defineTool({
       .describe('Maximum number of relationship hops.'),
   }),
   output: z.looseObject({
-    root: z.looseObject({ id: z.string(), name: z.string(), type: z.string() }),
+    root: named,
     nodes: z.array(node),
     edges: z.array(edge),
     truncated: z.boolean().describe('Whether the result is incomplete because of its limits.'),
+    ambiguous: z
+      .array(named)
+      .optional()
+      .describe('Other entities of this name, which a call with their id starts from.'),
   }),
   readOnly: true,
   idempotent: true,
@@ -57,19 +65,23 @@ export const queryGraph = defineTool({
     reply.edges.length <= MEMORY_API_LIMITS.toolEdges
       ? reply
       : { ...reply, edges: reply.edges.slice(0, MEMORY_API_LIMITS.toolEdges), truncated: true },
-  text({ root, nodes, edges, truncated }) {
-    const names = new Map(nodes.map(({ id, name, type }) => [id, `${name.slice(0, NAME)} (${type})`]));
-    const named = (id: string): string => names.get(id) ?? id;
+  text({ root, nodes, edges, truncated, ambiguous = [] }) {
+    const names = new Map(nodes.map((one) => [one.id, shown(one)]));
+    const nameOf = (id: string): string => names.get(id) ?? id;
     // That a passage belongs to its document says little.
     const told = [...edges].sort((left, right) => Number(isPart(left)) - Number(isPart(right)));
     const lines = told
       .slice(0, LINES)
-      .map(({ fromId, toId, relationType }) => `- ${named(fromId)} ${relationType} ${named(toId)}`);
+      .map(({ fromId, toId, relationType }) => `- ${nameOf(fromId)} ${relationType} ${nameOf(toId)}`);
     const left = edges.length - lines.length;
     return [
-      `${root.name} (${root.type}): ${counted(nodes.length, 'node')}, ${counted(edges.length, 'relation')}${truncated ? ', incomplete' : ''}.`,
+      `${shown(root)}: ${counted(nodes.length, 'node')}, ${counted(edges.length, 'relation')}${truncated ? ', incomplete' : ''}.`,
       ...lines,
-      ...(left === 0 ? [] : [`and ${left} more in structuredContent`]),
+      ...(left === 0 ? [] : [`and ${left} more: in structuredContent, or with an entity of this list`]),
+      ...(ambiguous.length === 0
+        ? []
+        : ['Others have this name; call again with the id of the one that is meant:']),
+      ...ambiguous.map((one) => `- ${shown(one)}, id ${one.id}`),
     ].join('\n');
   },
 });
@@ -77,5 +89,8 @@ export const queryGraph = defineTool({
 /** Relations in the text of a result, and characters of a name. */
 const LINES = 50;
 const NAME = 200;
+
+const shown = ({ name, type, place }: z.output<typeof named>): string =>
+  `${name.slice(0, NAME)} (${place === undefined ? type : `${type} ${place}`})`;
 
 const isPart = ({ relationType }: z.output<typeof edge>): boolean => relationType === 'BELONGS_TO';

@@ -64,10 +64,11 @@ export const searchEpisodes = defineTool({
     ...reply,
     turns: structuredPassages(reply.turns, query, where),
   }),
-  text({ turns, nextCursor, hint }, { query = '', passagesIn: where }) {
+  text({ turns, ranked, nextCursor, hint }, { query = '', passagesIn: where }) {
     const said = turns.map((turn) => ({ heading: turnHeading(turn), content: turn.content }));
     const more = nextCursor === null ? '' : `\n\nMore follow: repeat the call with cursor: ${nextCursor}.`;
-    return `${textOfPassages('turn', said, query, where)}${more}${hint === undefined ? '' : `\n\n${hint}`}`;
+    const best = ranked === true && turns.length > 0 ? 'No turn has all words; these fit best. ' : '';
+    return `${best}${textOfPassages('turn', said, query, where)}${more}${hint === undefined ? '' : `\n\n${hint}`}`;
   },
 });
 

@@ -1,10 +1,11 @@
 import { z } from 'zod';
-import { membersOf, numberIn, stringIn } from '../../core/foreign.ts';
+import { membersOf, stringIn } from '../../core/foreign.ts';
 import { MEMORY_API_LIMITS, MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import { nonEmpty } from '../../core/schema/mapping.ts';
+import { placeOf } from '../memory/place.ts';
 import { matchingPart } from '../memory/search/matching-part.ts';
-import { defineTool } from '../tool.ts';
-import { foundTurn, shortenedTurn, turnHeading } from './found-turn.ts';
+import { defineTool, type SearchKind } from '../tool.ts';
+import { foundTurn, shortenedTurn, turnHeading, withSuccessors } from './found-turn.ts';
 import { passagesIn, structuredPassages, textOfPassages } from './passages-in.ts';
 import { withinTokens } from './token-budget.ts';
 
@@ -35,22 +36,11 @@ const result = z.looseObject({
   copies: z.int().optional().describe('Number of such places, if there are more.'),
 });
 
-/** `guide/setup.md:12#install`; undefined for what is no document. */
-function placeOf({ path, source, line, anchor }: Partial<z.output<typeof place>>): string | undefined {
-  const at = path !== undefined && line !== undefined ? `:${line}` : '';
-  const origin = path ?? source;
-  return origin === undefined ? undefined : `${origin}${at}${anchor === undefined ? '' : `#${anchor}`}`;
-}
-
 /** Heading path, place and score, and where else it stands. */
 function headingOf({ name, type, score, metadata, alsoIn = [], copies }: z.output<typeof result>): string {
   const origin = membersOf(metadata);
-  const at = placeOf({
-    path: stringIn(origin['path']),
-    source: stringIn(origin['source']),
-    line: numberIn(origin['line']),
-    anchor: stringIn(origin['anchor']),
-  });
+  const session = stringIn(origin['sessionId']);
+  const at = placeOf(origin) ?? (session === undefined ? undefined : `${type} of session ${session}`);
   const places = alsoIn.map((one) => {
     const differs = one.differs === undefined ? '' : ` (there: ${one.differs.join(' ')})`;
     return `${placeOf(one) ?? one.id}${differs}`;
@@ -60,11 +50,18 @@ function headingOf({ name, type, score, metadata, alsoIn = [], copies }: z.outpu
   return `${name} (${at ?? type}, score ${score})${also}`;
 }
 
+const BY_WORDS = 'by words and parts of words';
+const SEARCHES: Readonly<Record<SearchKind, string>> = {
+  words: `Searches all indexed documents ${BY_WORDS}: ask with words that an answer may contain, as synonyms are not known.`,
+  meaning: 'Searches all indexed documents by meaning and by words.',
+  unknown: `Searches all indexed documents ${BY_WORDS}, and by meaning if the memory has an embedding model.`,
+};
+
 export const searchKnowledge = defineTool({
   name: 'search_knowledge',
   title: 'Search knowledge',
-  description:
-    'Searches all indexed documents by meaning and by words and returns the passages that fit best, with a similarity score ' +
+  description: (kind) =>
+    `${SEARCHES[kind]} Returns the passages that fit best, with a similarity score ` +
     'and their source. When nothing reaches minScore, the reply says how many were below it and the best score. With turns, ' +
     'it also returns what was said in earlier conversations, best first, with date and speaker.',
   input: z.strictObject({
@@ -132,7 +129,7 @@ export const searchKnowledge = defineTool({
     const left = results.length - kept.length;
     return {
       ...reply,
-      ...(turns && { turns: withinTokens(turns, query, share) }),
+      ...(turns && { turns: withSuccessors(withinTokens(turns, query, share), turns, query) }),
       results: kept,
       count: kept.length,
       ...(left > 0 && { hint: `${left} more passages do not fit into maxTokens.` }),

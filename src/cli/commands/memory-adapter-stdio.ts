@@ -4,6 +4,7 @@ import { createBackend, inNamespace } from '../../adapter/backend/backend.ts';
 import { httpTransport, injectTransport, type Transport } from '../../adapter/backend/transport.ts';
 import { memoryApiUrl } from '../../adapter/base-url.ts';
 import { createMemoryServer } from '../../adapter/mcp-server.ts';
+import type { SearchKind } from '../../adapter/tool.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { fileSink } from '../../core/file-sink.ts';
 import { createLog, type Log } from '../../core/log.ts';
@@ -31,6 +32,8 @@ interface Ends {
   readonly transport: Transport;
   /** Bearer token of the backend. */
   readonly key: string | undefined;
+  /** Undefined for a backend elsewhere. */
+  readonly searchKind: SearchKind | undefined;
   close(): Promise<void>;
 }
 
@@ -55,13 +58,13 @@ const serve: Run<Options> = async (options, context) => {
   const sink = fileSink(STDERR);
   const log = createLog(sink, 'info', 'text');
   const namespace = namespaceFrom(options.namespace);
-  const { transport, key, close } = options.embedded
+  const { transport, key, searchKind, close } = options.embedded
     ? await embedded(options, context, log)
     : remote(options, context);
   const backend = inNamespace(createBackend(transport, key), namespace);
   const agentId = context.env['MEMORY_AGENT_ID'] || 'unknown';
   const { transport: stdio, input } = stdioTransport(process.stdout);
-  const connection = serveStdio(() => createMemoryServer({ backend, agentId, log, toolSet }), {
+  const connection = serveStdio(() => createMemoryServer({ backend, agentId, log, toolSet, searchKind }), {
     transport: stdio,
   });
   // An error such as a broken pipe also counts as the end of stdin.
@@ -80,11 +83,11 @@ const serve: Run<Options> = async (options, context) => {
 
 function remote({ memoryApiUrl: url }: Options, context: Context): Ends {
   const transport = httpTransport(memoryApiUrl(url ?? context.env['MEMORY_API_URL']));
-  return { transport, key: apiKeyFrom(context), close: () => transport.close() };
+  return { transport, key: apiKeyFrom(context), searchKind: undefined, close: () => transport.close() };
 }
 
 async function embedded(options: BackendOptions, context: Context, log: Log): Promise<Ends> {
-  const { app, memories, key } = await openBackend(options, context, log, '127.0.0.1').catch(
+  const { app, memories, key, searchKind } = await openBackend(options, context, log, '127.0.0.1').catch(
     (error: unknown) => {
       if (!(error instanceof CommandError) || error.exit !== 'not_ok') throw error;
       throw new CommandError(error.exit, error.message, error.help ?? SHARE);
@@ -94,6 +97,7 @@ async function embedded(options: BackendOptions, context: Context, log: Log): Pr
   return {
     transport: injectTransport(app, '/api/memory'),
     key,
+    searchKind,
     async close() {
       await drain(app);
       await memories.close();

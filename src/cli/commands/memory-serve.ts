@@ -39,7 +39,7 @@ export const run: Run<Options> = async (
   const sink = fileSink(STDERR);
   const log = createLog(sink, 'info', 'text');
   const { rules, warning } = adapterAccessFrom(host, allowUnauthenticated, context, log);
-  const { app, memories, key, lines } = await openBackend(options, context, log, host);
+  const { app, memories, key, lines, searchKind } = await openBackend(options, context, log, host);
   const closeBackend = async (): Promise<void> => {
     await drain(app);
     await memories.close();
@@ -55,6 +55,7 @@ export const run: Run<Options> = async (
       allowedHosts: allowedHostsFrom(context),
       website: dashboardUrl(memoryApiUrl(api)),
       toolSet,
+      searchKind,
     });
     const origin = await listen(adapter, host, adapterPort);
     const close = async (): Promise<void> => {

@@ -12,6 +12,7 @@ import { type SiteBase, siteBaseIn } from '../../adapter/memory/markdown/links.t
 import { createMemories, type Memories } from '../../adapter/memory/memories.ts';
 import { openStore } from '../../adapter/memory/open-store.ts';
 import { DEFAULT_NAMESPACE } from '../../adapter/namespace.ts';
+import type { SearchKind } from '../../adapter/tool.ts';
 import { AppError } from '../../core/errors.ts';
 import { CommandError } from '../../core/exit-codes.ts';
 import type { Log } from '../../core/log.ts';
@@ -33,6 +34,8 @@ export interface OpenBackend {
   readonly memories: Memories;
   /** The main key, for an adapter in this process; undefined if calls need no key. */
   readonly key: string | undefined;
+  /** What its search compares. */
+  readonly searchKind: SearchKind;
   /** Banner lines that name the store and the documents folder. */
   readonly lines: readonly string[];
 }
@@ -85,6 +88,8 @@ export async function openBackend(
     extractor,
     log,
   });
+  // Only the built-in embedder, which compares words, needs no time.
+  const searchKind = embedder.isImmediate ? 'words' : 'meaning';
   const access = { ...rules, key, allowedHosts: allowedHostsFrom(context) };
   const app = await createMemoryApp({ memories, access, log });
   const where = store.kind === 'sqlite' ? dataDir : 'PostgreSQL (MEMORY_DATABASE_URL)';
@@ -95,7 +100,7 @@ export async function openBackend(
     docsFolder === undefined || isDocsReachable
       ? (docsFolder ?? 'none')
       : `${docsFolder} (of the namespace \`default\`, which no key reaches: add \`default: KEY\` to MEMORY_NAMESPACE_KEYS)`;
-  return { app, memories, key, lines: [`data      ${where}`, `docs      ${docs}`] };
+  return { app, memories, key, searchKind, lines: [`data      ${where}`, `docs      ${docs}`] };
 }
 
 /** `MEMORY_EXTRACTION_URL` and those beside it. */

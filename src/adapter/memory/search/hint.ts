@@ -91,6 +91,6 @@ function typesHint(types: readonly EntityType[], entities: Readonly<Record<Entit
   const elsewhere = others.map((type) => `${entities[type]} ${type}`).join(', ');
   const where = elsewhere === '' ? '' : `; other types have entities: ${elsewhere}`;
   if (!types.some((type) => SEARCHED.has(type)))
-    return `${types.join(', ')} is not searched by meaning, only traversed in the graph${where}`;
+    return `${types.join(', ')} is not searched, only traversed in the graph${where}`;
   return `no ${types.join(', ')} matches${where}`;
 }

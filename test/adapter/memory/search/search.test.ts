@@ -227,7 +227,7 @@ describe('reasons for no search results', () => {
       'no chat_message matches; other types have entities: 4 doc_chunk',
     );
     expect((await ask('requests', { types: ['doc_file'] })).hint).toMatch(
-      /^doc_file is not searched by meaning/,
+      /^doc_file is not searched, only traversed/,
     );
   });
 

@@ -4,7 +4,8 @@ import type { Memory } from '../../memory.ts';
 import { search as searchStore } from '../../search/search.ts';
 import { searchTurns } from '../../search/turns.ts';
 import { defineEndpoint, entityType } from '../endpoint.ts';
-import { shownTurn, time } from './turns.ts';
+import { shownTurns } from './shown-turns.ts';
+import { time } from './turns.ts';
 
 /** Similarity search over all indexed entities (spec, "search_knowledge"). */
 export const search = defineEndpoint({
@@ -25,7 +26,7 @@ export const search = defineEndpoint({
     const reading = firstSync(memory);
     const found = await searchStore(memory, { ...request, isTurnSearch: turns }, signal);
     const said = turns
-      ? { turns: (await searchTurns(memory, { ...request, asOf }, signal)).map(shownTurn) }
+      ? { turns: await shownTurns(memory.store, await searchTurns(memory, { ...request, asOf }, signal)) }
       : {};
     // The sync explains missing results better than a hint about what is stored so far.
     const unread = found.count === 0 ? folderProblem(memory) : undefined;

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { MEMORY_API_LIMITS as LIMITS, MEMORY_STORE_LIMITS } from '../../../../core/memory-limits.ts';
-import { type FoundTurn, searchTurns } from '../../search/turns.ts';
+import { searchTurns } from '../../search/turns.ts';
 import { defineEndpoint, NOT_A_CURSOR, pageLimit, sessionId, wholeNumber } from '../endpoint.ts';
 import { MemoryError } from '../memory-error.ts';
+import { shownTurns } from './shown-turns.ts';
 
 /** Compared as text with the times that the store writes, so an offset is converted. */
 export const time = z.iso
@@ -44,17 +45,10 @@ export const turns = defineEndpoint({
     }
     // No turn has every word, as with most questions: those that fit best.
     const ranked = await searchTurns(memory, { ...request, query: request.query, asOf: request.to }, signal);
-    return {
-      body: { turns: ranked.map(shownTurn), count: ranked.length, nextCursor: null, ranked: true },
-    };
+    const shown = await shownTurns(memory.store, ranked);
+    return { body: { turns: shown, count: shown.length, nextCursor: null, ranked: true } };
   },
 });
-
-/** A found turn with the address of the conversation from there on. */
-export function shownTurn(turn: FoundTurn): FoundTurn & { link: string } {
-  const session = encodeURIComponent(turn.sessionId);
-  return { ...turn, link: `/api/memory/sessions/${session}/turns?after=${turn.seq - 1}` };
-}
 
 /** The chat threads, most recent first. */
 export const sessions = defineEndpoint({
