@@ -63,10 +63,10 @@ function configWithPrices(upstream) {
 }
 
 /**
- * Starts a gateway whose calls are recorded and take from these budgets of their key; each call uses another key. `keysFile`
+ * Starts a gateway whose calls are recorded and take from these budgets of their key; each call uses another of the keys. `keysFile`
  * has the keys, one per line, for the load generator.
  */
-async function startWithKeys(bin, upstream, folder, name, budgets) {
+export async function startWithKeys(bin, upstream, folder, name, budgets, count = KEYS) {
   const config = configWithPrices(upstream);
   const path = join(folder, `${name}.db`);
   config.config.database = { url: `sqlite://${path}` };
@@ -74,7 +74,7 @@ async function startWithKeys(bin, upstream, folder, name, budgets) {
   const file = join(folder, `${name}.yaml`);
   writeFileSync(file, JSON.stringify(config));
   const gateway = await startGateway(bin, file);
-  const keys = insertKeys(path, budgets);
+  const keys = insertKeys(path, budgets, count);
   const keysFile = join(folder, `${name}.keys`);
   writeFileSync(keysFile, keys.join('\n'));
   const headers = { authorization: `Bearer ${keys[0]}` };
@@ -89,13 +89,13 @@ async function startWithKeys(bin, upstream, folder, name, budgets) {
 }
 
 /** 10,000 calls of the admin server would take half a minute. */
-function insertKeys(path, budgets) {
+function insertKeys(path, budgets, count) {
   const database = new DatabaseSync(path, { timeout: 5_000 });
   const insert = database.prepare(
     'INSERT INTO agctl_keys (id, name, hash, hint, settings, created_at) VALUES (?, ?, ?, ?, ?, ?)',
   );
   const settings = JSON.stringify({ metadata: { team: 'red' }, budgets });
-  const keys = Array.from({ length: KEYS }, () => `sk-agctl-${randomBytes(32).toString('base64url')}`);
+  const keys = Array.from({ length: count }, () => `sk-agctl-${randomBytes(32).toString('base64url')}`);
   database.exec('BEGIN');
   for (const [number, key] of keys.entries()) {
     const hash = createHash('sha256').update(key).digest('hex');

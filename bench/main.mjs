@@ -11,6 +11,14 @@ const BENCHMARKS = {
   llm: ['llm.mjs', 'chat completions and streams, compared with a bare relay, Portkey and nginx'],
   'llm-streams': ['llm-streams.mjs', 'many streams at the pace of a model, each event checked'],
   profile: ['profile.mjs', 'where the gateway spends its time (select a workload with --case)'],
+  tail: [
+    'tail.mjs',
+    'the slowest requests, memory, and what stops the event loop, compared with a bare relay',
+  ],
+  growth: [
+    'growth.mjs',
+    'the CPU time of a request with 1 to 10,000 routes, keys, models, tools and sessions',
+  ],
   start: ['start.mjs', 'CPU time, duration and memory of commands that start'],
   cli: ['cli.mjs', 'what agctl proxy config costs for a dump of 20 MB'],
   cel: ['cel.mjs', 'what expressions cost'],

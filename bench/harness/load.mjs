@@ -3,17 +3,31 @@ import { readFileSync } from 'node:fs';
 import { createHistogram } from 'node:perf_hooks';
 import autocannon from 'autocannon';
 
-const { url, method, headers, body, connections, seconds, warmup, pid, mustContain, uniqueIds, keysFile } =
-  JSON.parse(process.argv[2]);
+const {
+  url,
+  method,
+  headers,
+  body,
+  connections,
+  seconds,
+  warmup,
+  pid,
+  mustContain,
+  uniqueIds,
+  keysFile,
+  sessionsFile,
+} = JSON.parse(process.argv[2]);
 
-/** Each request with the next of the keys, if there are several. */
-function rotatingKeys() {
-  if (keysFile === undefined) return {};
-  const keys = readFileSync(keysFile, 'utf8').split('\n');
+/** Each request with the next of the keys or MCP sessions, if there are several. */
+function rotating() {
+  if (keysFile === undefined && sessionsFile === undefined) return {};
+  const lines = readFileSync(keysFile ?? sessionsFile, 'utf8').split('\n');
+  const header = (line) =>
+    keysFile === undefined ? { 'mcp-session-id': line } : { authorization: `Bearer ${line}` };
   let next = 0;
   const setupRequest = (request) => {
-    next = (next + 1) % keys.length;
-    return { ...request, headers: { ...request.headers, authorization: `Bearer ${keys[next]}` } };
+    next = (next + 1) % lines.length;
+    return { ...request, headers: { ...request.headers, ...header(lines[next]) } };
   };
   return { requests: [{ setupRequest }] };
 }
@@ -42,7 +56,7 @@ async function run(duration) {
     duration,
     // Two requests in flight under one JSON-RPC id would be a client error, and relays may drop one of them.
     idReplacement: uniqueIds,
-    ...rotatingKeys(),
+    ...rotating(),
     ...(mustContain === undefined ? {} : { verifyBody: (text) => text.includes(mustContain) }),
   });
   let elapsed = 0;
@@ -60,6 +74,8 @@ async function run(duration) {
     busy: spent / (elapsed * 1000),
     p50: latency.percentile(50),
     p99: latency.percentile(99),
+    p999: latency.percentile(99.9),
+    max: latency.max,
     failed: non2xx + errors + timeouts + mismatches,
   };
 }

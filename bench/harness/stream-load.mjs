@@ -27,6 +27,7 @@ function worker(until, seen) {
     let rest = '';
     let counted = 0;
     let asked = 0;
+    let last = 0;
     const ask = () => {
       rest = '';
       counted = 0;
@@ -44,9 +45,12 @@ function worker(until, seen) {
     const onText = (text) => {
       const events = (rest + text).split('\n\n');
       rest = events.pop();
+      const now = performance.now();
+      if (counted > 0 && events.length > 0) seen.gap.record(Math.max(1, Math.round((now - last) * 1000)));
+      if (events.length > 0) last = now;
       for (const event of events) {
         if (!event.includes(frame)) continue;
-        if (counted === 0) seen.first.record(Math.max(1, Math.round((performance.now() - asked) * 1000)));
+        if (counted === 0) seen.first.record(Math.max(1, Math.round((now - asked) * 1000)));
         counted += 1;
       }
     };
@@ -63,7 +67,7 @@ function worker(until, seen) {
 }
 
 async function run(duration) {
-  const seen = { frames: 0, failed: 0, first: createHistogram() };
+  const seen = { frames: 0, failed: 0, first: createHistogram(), gap: createHistogram() };
   const before = cpuMicros();
   const started = performance.now();
   await Promise.all(Array.from({ length: connections }, () => worker(started + duration * 1000, seen)));
@@ -75,6 +79,13 @@ async function run(duration) {
     busy: spent / (elapsed * 1000),
     p50: seen.first.percentile(50),
     p99: seen.first.percentile(99),
+    /** Time between two reads with events of one stream. */
+    gap: {
+      p50: seen.gap.percentile(50),
+      p99: seen.gap.percentile(99),
+      p999: seen.gap.percentile(99.9),
+      max: seen.gap.max,
+    },
     failed: seen.failed,
   };
 }

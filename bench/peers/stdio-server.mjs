@@ -1,5 +1,11 @@
-// A minimal MCP server over stdio, so that the gateway dominates the measurement.
+// A minimal MCP server over stdio, so that the gateway dominates the measurement. The argument is its number of tools: `echo`
+// and others of the same kind.
 import { createInterface } from 'node:readline';
+
+const inputSchema = { type: 'object', properties: { text: { type: 'string' } } };
+const tools = [{ name: 'echo', inputSchema: { type: 'object' } }];
+for (let number = 1; number < Number(process.argv[2] ?? 1); number += 1)
+  tools.push({ name: `echo-${number}`, description: `Echoes the text, number ${number}.`, inputSchema });
 
 const REPLIES = {
   initialize: () => ({
@@ -8,7 +14,7 @@ const REPLIES = {
     serverInfo: { name: 'bench', version: '1.0.0' },
   }),
   ping: () => ({}),
-  'tools/list': () => ({ tools: [{ name: 'echo', inputSchema: { type: 'object' } }] }),
+  'tools/list': () => ({ tools }),
   'tools/call': ({ arguments: { text } }) => ({ content: [{ type: 'text', text }] }),
 };
 
