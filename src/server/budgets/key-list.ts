@@ -68,8 +68,8 @@ export class KeyList {
   }
 
   /**
-   * Revokes the key with this id or name. Returns it; undefined if there is none. Calls that have begun go on: they have
-   * reserved what they use.
+   * Revokes the key with this id or name. Returns it; undefined if there is none. Calls of models that have begun go on:
+   * they have reserved what they use. `StandingWork` ends the rest.
    */
   async revoke(idOrName: string): Promise<VirtualKey | undefined> {
     const all = await this.list();

@@ -9,6 +9,7 @@ import { credentialLocation, locationSchema, usualLocation } from '../credential
 import { nameOfKey } from '../expressions/caller.ts';
 import { toCel } from '../expressions/cel/values.ts';
 import { defineVariable } from '../expressions/variable.ts';
+import { Admitter, admitting } from '../kernel/admission.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { definePolicy, readsMemberOf } from '../kernel/policy.ts';
 import type { KnownCaller, RequestContext } from '../kernel/request/request-context.ts';
@@ -131,6 +132,14 @@ export const apiKey = definePolicy({
       ),
     );
     const virtual = virtualKeys && compileVirtualKeys(virtualKeys, context.at('virtualKeys'));
+    const configured = (hashed: string): AcceptedKey | undefined => {
+      const found = byHash.get(hashed);
+      return found && { metadata: { ...found.metadata }, allowedModels: found.allowedModels };
+    };
+    const admitter = new Admitter(context.settings, (hashed) => {
+      if (hashed === NO_KEY) return mode === 'strict' ? undefined : {};
+      return configured(hashed) ?? virtual?.known(hashed);
+    });
     /** `hashed`: the hash of the given key; undefined if none was given. */
     const decide = (
       ctx: RequestContext,
@@ -152,12 +161,14 @@ export const apiKey = definePolicy({
           action: 'skip',
           reason: missing ? 'no key' : 'unknown key, ignored in this mode',
         });
+        admitter.admit(ctx, NO_KEY, {});
         return undefined;
       }
       credential.remove(ctx);
       keyMetadata.set(ctx, known.metadata);
       allowedModels.set(ctx, known.allowedModels);
       principal.set(ctx, `apiKey:${hashed}`);
+      admitter.admit(ctx, hashed, known);
       ctx.invalidateVariable('apiKey');
       ctx.observer?.policy({
         kind: 'apiKey',
@@ -185,14 +196,14 @@ export const apiKey = definePolicy({
         ctx.observer?.hide(given);
         if (given === undefined) return decide(ctx, undefined, undefined);
         const hashed = hashOfKey(given);
-        const configured = byHash.get(hashed);
-        if (configured !== undefined || virtual === undefined)
-          return decide(ctx, hashed, configured && { ...configured, metadata: { ...configured.metadata } });
+        const own = configured(hashed);
+        if (own !== undefined || virtual === undefined) return decide(ctx, hashed, own);
         const found = virtual.find(ctx, hashed);
         return found instanceof Promise
           ? found.then((key) => decide(ctx, hashed, key))
           : decide(ctx, hashed, found);
       },
+      ...admitting(admitter),
     };
   },
 });
@@ -225,10 +236,17 @@ interface AcceptedKey {
   readonly allowedModels?: readonly string[] | undefined;
 }
 
+/** Stands for no key, of callers that the mode lets in. */
+const NO_KEY = '';
+
+type Found = AcceptedKey | undefined | Promise<AcceptedKey | undefined>;
+
 interface VirtualKeys {
   /** Finds a key by its hash, and adds its budgets to the request. Rejects with an `AppError` (503) if the keys are not known. */
-  find(ctx: RequestContext, hashed: string): AcceptedKey | undefined | Promise<AcceptedKey | undefined>;
-  /** Those that may be used. Not in a worker. Rejects likewise. */
+  find(ctx: RequestContext, hashed: string): Found;
+  /** What is known of a key. Rejects if the keys are not known. */
+  known(hashed: string): Found;
+  /** Those that may be used. Not in a worker. Rejects as `find` does. */
   callers(): Promise<readonly KnownCaller[]>;
 }
 
@@ -254,13 +272,18 @@ function compileVirtualKeys(
     named.set(key, created);
     return created;
   };
+  const accepted = (key: KnownKey | null): AcceptedKey | undefined =>
+    key === null ? undefined : { metadata: metadataOf(key), allowedModels: key.allowedModels };
   const accept = (ctx: RequestContext, key: KnownKey | null): AcceptedKey | undefined => {
-    if (key === null) return undefined;
-    const { allowedModels, claims } = key;
-    if (claims.length > 0) callBudget.ensure(ctx, () => new CallBudget(spending, meter)).add(claimsOf(key));
-    return { metadata: metadataOf(key), allowedModels };
+    if (key !== null && key.claims.length > 0)
+      callBudget.ensure(ctx, () => new CallBudget(spending, meter)).add(claimsOf(key));
+    return accepted(key);
   };
   return {
+    known(hashed) {
+      const found = spending.call.find(hashed);
+      return found instanceof Promise ? found.then(accepted) : accepted(found);
+    },
     find(ctx, hashed) {
       const found = spending.call.find(hashed);
       return found instanceof Promise

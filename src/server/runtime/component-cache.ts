@@ -17,6 +17,8 @@ export interface Lifecycle {
   served?(): void;
   /** Called on reload with the component being replaced. Return true to take ownership of it, including its `close`. */
   takeOver?(previous: unknown): boolean;
+  /** Called on reload if another component of its name replaces it, or with undefined if none does. */
+  replacedBy?(successor: unknown): void;
   /** Called if another component has taken ownership of this one, once its last request has ended. */
   retired?(): void;
   /** Called at shutdown, or when a reload removes the component: idle streams should end. */
@@ -162,6 +164,8 @@ export class ComponentCache {
       } else if (replaced !== undefined && component.value.takeOver?.(replaced.value) === true)
         inherited.push(replaced);
     }
+    for (const [key, { component }] of previous.#components)
+      if (!kept.has(component)) component.value.replacedBy?.(this.#components.get(key)?.component.value);
     const unused = [...previous.#components.values()]
       .map(({ component }) => component)
       .filter((component) => !kept.has(component) && !inherited.includes(component));

@@ -9,6 +9,7 @@ import { HeaderReads } from '../config/header-reads.ts';
 import type { Config } from '../config/schema.ts';
 import { GatewayDatabase } from '../database/gateway-database.ts';
 import { databaseSchemas } from '../features.ts';
+import { StandingWork, standingWork } from '../kernel/admission.ts';
 import type { RuntimeSettings } from '../kernel/compile-context.ts';
 import { programPolicies } from '../kernel/program-policies.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
@@ -92,6 +93,7 @@ export function runtimeSettings(
     counter: (name) => (labels, amount) => metrics.families[name].with(labels).inc(amount),
     ...own,
   };
+  standingWork.set(settings, new StandingWork(allLimits.keyRefresh));
   programPolicies.set(settings, policies);
   countedBatches.set(settings, new CountedBatches(settings));
   const { file, retention } = config.audit ?? USUAL_AUDIT;

@@ -4,6 +4,7 @@ import type { RE2JS } from 're2js';
 import type { BodyWriter } from '../../../core/body-writer.ts';
 import type { AppError, Reason } from '../../../core/errors.ts';
 import type { TracePlace } from '../../../core/trace/event.ts';
+import type { Admitter } from '../admission.ts';
 // oxlint-disable-next-line import/no-cycle -- a request has an observer, which is shown the request. The only circle, of three files.
 import type { RequestObserver, RequestSpan } from '../observer.ts';
 import type { SlotHolder } from '../slot.ts';
@@ -83,6 +84,10 @@ export interface Policy {
   around?(ctx: RequestContext, next: () => Promise<Reply>): Promise<Reply>;
   /** What takes time before its first request, such as loading code. Called once; problems are reported as while it is compiled. */
   prepare?(): Promise<void>;
+  /** Of a policy whose credentials can be taken back. */
+  readonly admitter?: Admitter;
+  /** Called on reload with the policy that replaces it at its place, if one does. */
+  replacedBy?(successor: unknown): void;
   /** Releases what it holds open. Called once, after its last request. */
   close?(): void | Promise<void>;
 }

@@ -1,11 +1,17 @@
 import type { WebSocket } from 'ws';
 import { messageOf } from '../../../core/errors.ts';
 import { jsonIn } from '../../../core/foreign.ts';
+import { whileAdmitted } from '../../kernel/admission.ts';
 import { FieldNames, HeaderList, OVERRIDES, withoutFields } from '../../kernel/request/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { withoutParameters } from '../../kernel/request/request-target.ts';
 import { handshake } from '../../kernel/request/upgrade.ts';
-import type { RelayOptions, WebSocketTarget } from '../../transport/web-socket/web-socket-relay.ts';
+import type { LocalWebSocket } from '../../transport/web-socket/local-web-socket.ts';
+import type {
+  RelayOptions,
+  WebSocketRelay,
+  WebSocketTarget,
+} from '../../transport/web-socket/web-socket-relay.ts';
 import { chargeBudget, reserveBudget } from '../call/budget.ts';
 import { credentialRefused, refusesCredential } from '../call/refused-credential.ts';
 import { chargeSoFar } from '../call/token-limits.ts';
@@ -114,6 +120,7 @@ export async function openRealtime(ctx: RequestContext, session: RealtimeSession
     if ('status' in opened) return refused(ctx, call, model, opened);
     const relay = new WebSocketRelay(opened as WebSocket, relayOptions(ctx, call, session));
     ctx.running = relay;
+    endWithKey(ctx, relay);
     call.progress = 'responding';
     return { status, headers: new HeaderList([]), body: relay };
   } finally {
@@ -136,8 +143,14 @@ async function openLocally(
   const { LocalWebSocket } = await import('../../transport/web-socket/local-web-socket.ts');
   const local = new LocalWebSocket(openSession(providerModel), relayOptions(ctx, call, session));
   ctx.running = local;
+  endWithKey(ctx, local);
   call.progress = 'responding';
   return { status: 101, headers: new HeaderList([]), body: local };
+}
+
+/** Ends a session once the key of its caller is no longer accepted. */
+function endWithKey(ctx: RequestContext, session: WebSocketRelay | LocalWebSocket): void {
+  session.onEnd = whileAdmitted(ctx, () => session.refuse('the credential is no longer accepted'));
 }
 
 function callOf({ requested, providerModel, model, limits }: RealtimeSession): LlmCall {

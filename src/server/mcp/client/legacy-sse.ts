@@ -54,6 +54,7 @@ async function openStream(ctx: RequestContext, sessions: SessionStore): Promise<
   const session = sessions.create(principal.get(ctx), '');
   // Only this process has the stream.
   await sessions.register(session, '', false);
+  sessions.whileAdmitted(ctx, session);
   mcpFields.set(ctx, { sessionId: session.shortId });
   const stream = session.openStream(clientHeaders(ctx, sessions));
   const client: LegacyClient = { stream, state: 'new' };

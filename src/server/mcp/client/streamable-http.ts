@@ -179,6 +179,7 @@ function findSession(ctx: RequestContext, sessions: SessionStore): Session | Pro
   const found = sessions.find(id, principal.get(ctx));
   const named = (session: Session): Session => {
     mcpFields.ensure(ctx, () => ({})).sessionId = session.shortId;
+    sessions.whileAdmitted(ctx, session);
     return session;
   };
   return found instanceof Promise ? found.then(named) : named(found);
@@ -215,6 +216,7 @@ async function initialize(ctx: RequestContext, sessions: SessionStore, message: 
       return oneEvent(statelessInitialize(text));
     }
     await sessions.register(session, version);
+    sessions.whileAdmitted(ctx, session);
     if (ctx.signal.aborted) await sessions.end(session);
     mcpFields.set(ctx, { ...mcpFields.get(ctx), sessionId: session.shortId });
     const reply = oneEvent(text);

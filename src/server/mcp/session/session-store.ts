@@ -3,6 +3,7 @@ import { AppError } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { BackendState } from '../../kernel/inspection.ts';
 import type { SharedStore } from '../../kernel/shared-store.ts';
+import type { SlotHolder } from '../../kernel/slot.ts';
 import type { Evictable } from '../child-slots.ts';
 import { readRequests } from '../connection/caller-credential.ts';
 import { targetState } from '../connection/connection.ts';
@@ -207,6 +208,14 @@ export class SessionStore {
     this.#initializing.delete(session);
     this.#sessions.set(session.id, session);
     this.#logEvent('session started', session);
+  }
+
+  /** Ends a session once the caller of this request, to whom it belongs, is no longer let in. */
+  whileAdmitted(ctx: SlotHolder, session: Session): void {
+    session.whileAdmitted(ctx, () => {
+      this.#logEvent('session of a caller who is no longer let in', session);
+      void this.end(session);
+    });
   }
 
   /** Closes a session that was created but not registered. */

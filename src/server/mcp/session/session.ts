@@ -2,7 +2,9 @@ import { membersOf, parseJson } from '../../../core/foreign.ts';
 import { LIMITS, type Limits } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import type { EventStream } from '../../../core/sse.ts';
+import { whileAdmitted } from '../../kernel/admission.ts';
 import { edit, valueAt } from '../../kernel/json/json-text.ts';
+import type { SlotHolder } from '../../kernel/slot.ts';
 import { TransientMap } from '../../kernel/transient-map.ts';
 import { type ClientHeaders, NO_HEADERS } from '../connection/client-headers.ts';
 import { Connection, type OpenTarget } from '../connection/connection.ts';
@@ -81,6 +83,8 @@ export class Session {
   isResumable = false;
   /** Its record in the shared store, if there is one. */
   record: SessionRecord | undefined;
+  /** Stops asking whether its caller is still let in. */
+  #stopAsking: (() => void) | undefined;
   /** The gateway shuts down: the GET stream ends with the last call. */
   protected isDraining = false;
   readonly #stream = new ServerStream(this);
@@ -299,10 +303,16 @@ export class Session {
     if (this.running.size === 0) this.#stream.end(this.options.limits.drainRetry);
   }
 
+  /** Calls `end` once the caller of this request, to whom the session belongs, is no longer let in. */
+  whileAdmitted(ctx: SlotHolder, end: () => void): void {
+    if (!this.closed) this.#stopAsking ??= whileAdmitted(ctx, end);
+  }
+
   /** Ends the GET stream and closes all connections. Further calls do nothing. */
   async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;
+    this.#stopAsking?.();
     this.#stream.close();
     this.requests.close();
     this.resumable.close();

@@ -6,6 +6,7 @@ import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import { credentialLocation, locationSchema } from '../../credentials/location.ts';
 import { toCel } from '../../expressions/cel/values.ts';
 import { defineVariable } from '../../expressions/variable.ts';
+import { Admitter, admitting } from '../../kernel/admission.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { missingConfigFile, resolveConfigFile } from '../../kernel/files/config-file.ts';
 import { definePolicy, readsMemberOf } from '../../kernel/policy.ts';
@@ -69,6 +70,9 @@ export const basicAuth = definePolicy({
     const credential = credentialLocation(location, context.at('authorizationLocation'));
     const challenge = `Basic realm="${(realm ?? 'Restricted').replace(/["\\]/g, '\\$&')}", charset="UTF-8"`;
     const passwords = new Passwords(readUsers(htpasswd, context), context.settings.limits.passwordChecks);
+    const admitter = new Admitter(context.settings, (user) =>
+      user === NOBODY ? (mode === 'strict' ? undefined : NOBODY) : passwords.hashOf(user),
+    );
     const refuse = (ctx: RequestContext, reason: string): never => {
       ctx.observer?.policy({ kind: 'basicAuth', action: 'deny', reason });
       throw new AppError('basic_auth_failed', {
@@ -90,6 +94,7 @@ export const basicAuth = definePolicy({
         if (given === undefined) {
           if (mode === 'strict') refuse(ctx, 'no basic authentication credentials found');
           ctx.observer?.policy({ kind: 'basicAuth', action: 'skip', reason: 'no credentials' });
+          admitter.admit(ctx, NOBODY, NOBODY);
           return undefined;
         }
         ctx.observer?.hide(given);
@@ -98,6 +103,7 @@ export const basicAuth = definePolicy({
         credential.remove(ctx);
         userName.set(ctx, user);
         principal.set(ctx, `basicAuth:${user}`);
+        admitter.admit(ctx, user, passwords.hashOf(user));
         ctx.invalidateVariable('basicAuth');
         ctx.observer?.policy({
           kind: 'basicAuth',
@@ -107,6 +113,7 @@ export const basicAuth = definePolicy({
         });
         return undefined;
       },
+      ...admitting(admitter),
       ...(typeof htpasswd === 'string'
         ? {}
         : { reloads: [{ file: resolveConfigFile(context.folder, htpasswd.file), changed: reread }] }),
@@ -179,6 +186,11 @@ class Passwords {
     this.#most = most;
   }
 
+  /** The hash of the password of a user, if there is one of that name. */
+  hashOf(user: string): string | undefined {
+    return this.#users.hashes.get(user);
+  }
+
   replace(users: Users): void {
     this.#users = users;
     this.#valid = new Map();
@@ -211,6 +223,9 @@ class Passwords {
     return user;
   }
 }
+
+/** Stands for callers without credentials: no user has an empty name with a colon. */
+const NOBODY = ':';
 
 /** Undefined for what is not base64 of UTF-8. */
 function decode(credentials: string): string | undefined {

@@ -20,6 +20,9 @@ export class LocalWebSocket implements Takeover, RunningWork {
   readonly #session: LocalSession;
   readonly #options: RelayOptions;
   #client: WebSocket | undefined;
+  #refusal: string | undefined;
+  /** Called when the session has ended. */
+  onEnd: (() => void) | undefined;
   /** Ends when all messages that were received are checked. */
   #checking: Promise<void> | undefined;
   /** Ends when all messages of the session were checked. */
@@ -43,6 +46,7 @@ export class LocalWebSocket implements Takeover, RunningWork {
   }
 
   discard(): void {
+    this.onEnd?.();
     this.#options.ended?.(undefined);
   }
 
@@ -53,6 +57,12 @@ export class LocalWebSocket implements Takeover, RunningWork {
   expired(): boolean {
     this.#client?.close(GOING_AWAY, 'the gateway is closing');
     return true;
+  }
+
+  /** Ends the session, because the client may no longer use it. */
+  refuse(why: string): void {
+    this.#refusal = why;
+    this.#client?.close(POLICY_VIOLATION, why);
   }
 
   #start(client: WebSocket): void {
@@ -78,6 +88,7 @@ export class LocalWebSocket implements Takeover, RunningWork {
     });
     client.on('close', () => {
       clearInterval(timer);
+      this.onEnd?.();
       this.#options.ended?.(why === undefined ? undefined : { side: 'client', why });
     });
     const { check } = this.#options;
@@ -90,6 +101,7 @@ export class LocalWebSocket implements Takeover, RunningWork {
       }
     });
     this.#send(client, this.#session.start());
+    if (this.#refusal !== undefined) client.close(POLICY_VIOLATION, this.#refusal);
   }
 
   #check(

@@ -151,6 +151,9 @@ export class WebSocketRelay implements Takeover, RunningWork {
   #releasing: Promise<void> | undefined;
   #isBlocked = false;
   #open = 2;
+  #refusal: string | undefined;
+  /** Called when the session has ended. */
+  onEnd: (() => void) | undefined;
 
   /** `upstream` is open and paused. */
   constructor(upstream: WebSocket, options: RelayOptions) {
@@ -185,6 +188,13 @@ export class WebSocketRelay implements Takeover, RunningWork {
     return true;
   }
 
+  /** Closes both sides, because the client may no longer use the session. */
+  refuse(why: string): void {
+    this.#isBlocked = true;
+    this.#refusal = why;
+    if (this.#client !== undefined) this.#close(POLICY_VIOLATION, why);
+  }
+
   #start(client: WebSocket): void {
     this.#client = client;
     const upstream = this.#upstream;
@@ -212,6 +222,7 @@ export class WebSocketRelay implements Takeover, RunningWork {
     );
     this.#timer = setInterval(() => this.#ping(), LIMITS.webSocketPing);
     upstream.resume();
+    if (this.#refusal !== undefined) this.#close(POLICY_VIOLATION, this.#refusal);
   }
 
   #connect(
@@ -316,6 +327,7 @@ export class WebSocketRelay implements Takeover, RunningWork {
 
   #finish(): void {
     clearInterval(this.#timer);
+    this.onEnd?.();
     this.#options.ended?.(this.#problem);
   }
 }

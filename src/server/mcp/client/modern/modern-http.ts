@@ -58,6 +58,7 @@ export async function handleModern(
     if (error instanceof UpstreamStatusError) return refusedReply(ctx, error, message.id ?? 'null');
     throw withRpcBody(error, message);
   }
+  sessions.whileAdmitted(ctx, session);
   const call = new ModernCall(
     ctx,
     session,
