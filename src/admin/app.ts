@@ -4,7 +4,7 @@ import { join, sep } from 'node:path';
 import { fastifyStatic } from '@fastify/static';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { messageOf } from '../core/errors.ts';
-import { membersOf, textIn } from '../core/foreign.ts';
+import { jsonIn, membersOf, textIn } from '../core/foreign.ts';
 import { LIMITS } from '../core/limits.ts';
 import { type Access, EndpointCall } from './call.ts';
 import { callerOf } from './caller.ts';
@@ -12,6 +12,7 @@ import { type Endpoint, methodsOf, sendText } from './endpoint.ts';
 import { endpoints } from './endpoints/index.ts';
 import { statusPage } from './endpoints/status.ts';
 import { HEADERS } from './guard.ts';
+import { auditRefused } from './refused-request.ts';
 import type { Admin } from './sources.ts';
 
 /** Creates what answers the requests that `guard.ts` allows. */
@@ -55,7 +56,10 @@ function addEndpoint(app: FastifyInstance, endpoint: Endpoint, admin: Admin): vo
     exposeHeadRoute: false,
     handler: async (request: FastifyRequest, reply: FastifyReply) => {
       const caller = callerOf(request.raw, admin);
-      if (caller === undefined) return sendText(reply, 403, OF_ANOTHER_GATEWAY);
+      if (caller === undefined) {
+        auditRefused(request.raw, admin, OF_ANOTHER_GATEWAY.trimEnd());
+        return sendText(reply, 403, OF_ANOTHER_GATEWAY);
+      }
       const method = methodsOf(endpoint).find((one) => one === request.method);
       const access = (method && methods[method]) ?? STRICTEST;
       const call = new EndpointCall(`${request.method} ${path}`, caller, access, admin, request.raw.socket);
@@ -82,14 +86,20 @@ async function recordCall(request: FastifyRequest, reply: FastifyReply, payload:
   const call = calls.get(request);
   const { statusCode } = reply;
   const outcome = statusCode < 400 ? 'done' : statusCode === 403 ? 'refused' : 'failed';
-  const said = outcome === 'done' ? undefined : textIn(payload).slice(0, SAID);
-  const missing = (await call?.record(outcome, said?.split('\n')[0])) ?? [];
+  const said = outcome === 'done' ? undefined : reasonIn(textIn(payload));
+  const missing = (await call?.record(outcome, said)) ?? [];
   if (missing.length > 0) void reply.header(NOT_RECORDED, missing.join(','));
   return payload;
 }
 
 /** Characters of an answer that say why nothing was done. */
 const SAID = 300;
+
+/** Why nothing was done, in an answer of text or of JSON. */
+function reasonIn(answer: string): string | undefined {
+  const { message } = membersOf(membersOf(answer.startsWith('{') ? jsonIn(answer) : undefined)['error']);
+  return (typeof message === 'string' ? message : answer).slice(0, SAID).split('\n')[0];
+}
 
 function onError(error: unknown, reply: FastifyReply, admin: Admin): FastifyReply {
   const { statusCode: status } = membersOf(error);

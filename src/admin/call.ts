@@ -40,7 +40,9 @@ export class EndpointCall {
     this.#access = access;
     this.#admin = admin;
     this.#isRecorded = access.audit === false;
-    const isWritten = access.audit !== false && (this.refusal === undefined || this.#audit?.takesRefusals);
+    const isWritten =
+      access.audit !== false &&
+      (this.refusal === undefined || this.#audit?.takesRefusal(caller.actor, caller.from));
     if (isWritten) this.#actor = this.#knownActor(socket);
   }
 

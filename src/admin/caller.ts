@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { isLoopback } from '../core/listen.ts';
@@ -57,7 +58,7 @@ function proxyCaller(
   { headersDistinct }: IncomingMessage,
   address: string,
   roles: AdminRoles,
-  { addresses, user, groups }: NonNullable<AdminRoles['proxy']>,
+  { addresses, user, groups, separator }: NonNullable<AdminRoles['proxy']>,
 ): Caller | undefined {
   if (!new Networks(addresses).includes(address)) return undefined;
   const refused = (reason: string): Caller => ({
@@ -69,11 +70,11 @@ function proxyCaller(
   for (const name of [user, groups])
     if ((headersDistinct[name]?.length ?? 0) > 1)
       return refused(`the proxy has sent \`${name}\` twice: it must replace the header of the client`);
-  const name = headersDistinct[user]?.[0]?.trim() ?? '';
+  const name = trimmed(utf8In(headersDistinct[user]?.[0]));
   if (name === '') return refused(`the proxy has sent no \`${user}\``);
-  const names = (headersDistinct[groups]?.[0] ?? '')
-    .split(',')
-    .map((each) => each.trim())
+  const names = utf8In(headersDistinct[groups]?.[0])
+    .split(separator)
+    .map(trimmed)
     .filter((each) => each !== '');
   // Each proxy appends who it got the request from.
   const client = headersDistinct['x-forwarded-for']?.at(-1)?.split(',').at(-1)?.trim() ?? '';
@@ -84,3 +85,22 @@ function proxyCaller(
     reason: `\`${groups}\` is ${shown(names)}`,
   };
 }
+
+/**
+ * Text of a header, whose bytes Node.js reads as Latin-1 (grafana/grafana#44744, arkime/arkime#3951): proxies send UTF-8. What is not
+ * UTF-8 stays Latin-1.
+ */
+function utf8In(header = ''): string {
+  const bytes = Buffer.from(header, 'latin1');
+  return isUtf8(bytes) ? bytes.toString('utf8') : header;
+}
+
+/** Without the white space of HTTP (RFC 9110 §5.6.3). Other spaces, such as U+00A0, are part of a name. */
+function trimmed(text: string): string {
+  let [start, end] = [0, text.length];
+  while (start < end && isSpace(text[start])) start += 1;
+  while (end > start && isSpace(text[end - 1])) end -= 1;
+  return text.slice(start, end);
+}
+
+const isSpace = (character: string | undefined): boolean => character === ' ' || character === '\t';

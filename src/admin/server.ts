@@ -6,6 +6,7 @@ import { isLoopback, type ListenAddress } from '../core/listen.ts';
 import { HEADERS, refusal } from './guard.ts';
 import { LogLevels } from './log-levels.ts';
 import { type AdminLimits, type OpenAddress, openAddress } from './open.ts';
+import { auditRefused } from './refused-request.ts';
 import type { Admin, AdminSources } from './sources.ts';
 
 export interface AdminServer {
@@ -87,6 +88,7 @@ class Handler {
       host: request.headers.host,
       origin: request.headers.origin,
     });
+    auditRefused(request, this.#admin, refused.trimEnd());
     request.resume();
     response
       .writeHead(403, { ...HEADERS, 'content-type': 'text/plain; charset=utf-8', connection: 'close' })

@@ -1,3 +1,4 @@
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import process from 'node:process';
 import sonicBoom from 'sonic-boom';
 import { LIMITS } from './limits.ts';
@@ -14,7 +15,7 @@ export function fileSink(fd: number): LineSink {
   let dropped = 0;
   const listeners: (() => void)[] = [];
   // Lines are batched here, because the writer sums up the length of its whole queue on every write.
-  let batch = '';
+  let batch = endsLine(fd) ? '' : '\n';
   /** Bytes that the writer holds: it has no public count of them. */
   let held = 0;
   /** Nothing is written any more: the reader has left, or the rest was given up. */
@@ -102,4 +103,25 @@ const atExit = new Set<() => void>();
 
 function writeAtExit(): void {
   for (const write of atExit) write();
+}
+
+/** Files that were looked at: stdout and stderr may be the same one. */
+const looked = new Set<string>();
+
+/** Whether the next line begins a line: a process before may have crashed while it wrote to a file. True if that cannot be read. */
+function endsLine(fd: number): boolean {
+  try {
+    const { dev, ino, size } = fstatSync(fd);
+    const id = `${dev}/${ino}`;
+    if (size === 0 || looked.has(id)) return true;
+    looked.add(id);
+    // Another one for reading: the file is open for writing only.
+    const reader = openSync(`/dev/fd/${fd}`, 'r');
+    const last = Buffer.alloc(1);
+    const isRead = readSync(reader, last, 0, 1, size - 1) === 1;
+    closeSync(reader);
+    return !isRead || last.toString() === '\n';
+  } catch {
+    return true;
+  }
 }

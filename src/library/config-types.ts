@@ -3615,9 +3615,13 @@ export interface GatewayConfig {
          */
         user?: string;
         /**
-         * Header with the names of the user, separated by commas.
+         * Header with the names of the user.
          */
         groups?: string;
+        /**
+         * Character between two names in that header, which no name contains.
+         */
+        separator?: string;
       } | null;
       /**
        * Role of programs and people of this machine that connect to the admin server themselves, through no proxy: everybody who can use the machine. A unix socket, which only the user of the gateway can open, always has the role `editor`.

@@ -163,6 +163,43 @@ describe('who has which role', () => {
     }
   });
 
+  // Node.js reads headers as Latin-1, and a byte of UTF-8 may be a space there: grafana/grafana#44744, arkime/arkime#3951.
+  test('names of users and groups that a proxy sends are UTF-8, and keep spaces that are no separators of HTTP', async () => {
+    const groups = ['Équipe à', 'команда', '管理', 'a\u00a0b', '\u00a0'];
+    await using gate = await withRoles({ ...PROXY, editor: groups, viewer: ['latin-\u00e9'] });
+    const bytes = (text: string) => Buffer.from(text).toString('latin1');
+    const me = async (user: string, sent: string): Promise<unknown> =>
+      JSON.parse(
+        (await call(gate, 'GET', '/api/me', { 'x-forwarded-user': user, 'x-forwarded-groups': sent })).text,
+      );
+    for (const group of groups)
+      expect([group, await me(bytes('Renée à'), bytes(`staff, ${group}\t,x`))]).toMatchObject([
+        group,
+        { actor: { name: 'Renée à' }, role: 'editor' },
+      ]);
+    // Other bytes stay what they were.
+    expect(await me('Ren\u00e9', 'latin-\u00e9')).toMatchObject({
+      actor: { name: 'Ren\u00e9' },
+      role: 'viewer',
+    });
+    for (const other of ['a b', 'ab', 'a\u00a0b\u00a0'])
+      expect(await me('ann', bytes(other))).toMatchObject({ role: null });
+  });
+
+  test('names with commas need another separator, and a list with one that could never match is a mistake', async () => {
+    const name = 'CN=admins,OU=groups';
+    const proxy = { addresses: ['127.0.0.1'], separator: ';' };
+    await using gate = await withRoles({ viewer: [], operator: [], editor: [name], proxy });
+    const me = await call(gate, 'GET', '/api/me', {
+      'x-forwarded-user': 'ann',
+      'x-forwarded-groups': `CN=staff,OU=groups; ${name}`,
+    });
+    expect(JSON.parse(me.text)).toMatchObject({ role: 'editor' });
+    await expect(withRoles({ ...PROXY, editor: [name] })).rejects.toThrow(
+      'no name of the proxy contains `,`',
+    );
+  });
+
   // grafana/grafana#18109: a list of proxies that was compared with the address that a header names.
   test('headers of connections from elsewhere than the proxy count for nothing, whatever address they name', async () => {
     await using gate = await withRoles({ ...PROXY, proxy: { addresses: ['10.0.0.5'] } });

@@ -7,6 +7,7 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
+import { userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -101,6 +102,35 @@ describe('agctl database', () => {
     await using second = await started(at);
     expect((await fetch(second.url)).status).toBe(200);
     expect(notes(at.path)).toEqual(['first']);
+  });
+
+  test('a restore is an event in the audit file and in the restored database, and one that is refused in the file', async () => {
+    writeFileSync(
+      join(at.folder, 'gateway.yaml'),
+      routesConfig([{ policies: { directResponse: { body: 'x' } } }], {
+        config: { database: { url: 'sqlite://./data.db' }, audit: { file: 'audit.jsonl' } },
+      }),
+    );
+    await (await started(at)).close();
+    await at.run('backup', 'mine.db');
+    expect((await at.run('restore', 'mine.db')).code).toBe(0);
+    writeFileSync(join(at.folder, 'odd.db'), 'odd');
+    expect((await at.run('restore', 'odd.db')).code).toBe(1);
+    const actor = { kind: 'local', name: userInfo().username };
+    const done = {
+      action: 'database.restore',
+      outcome: 'done',
+      actor,
+      target: at.path,
+      detail: expect.stringContaining(`from ${join(at.folder, 'mine.db')}; what it was is in`),
+    };
+    const lines = readFileSync(join(at.folder, 'audit.jsonl'), 'utf8').trimEnd().split('\n');
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+      done,
+      { ...done, outcome: 'failed', detail: expect.stringContaining('is not a SQLite database') },
+    ]);
+    const stored = await cli(['audit', '-f', 'gateway.yaml', '-o', 'json'], { cwd: at.folder });
+    expect(JSON.parse(stored.stdout)).toMatchObject(done);
   });
 
   test('restore of a lost file needs no present one', async () => {

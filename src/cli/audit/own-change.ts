@@ -6,6 +6,8 @@ import { LIMITS } from '../../core/limits.ts';
 import { SILENT_LOG } from '../../core/log.ts';
 import { YamlSource } from '../../core/yaml/source.ts';
 import { Audit } from '../../server/audit/audit.ts';
+import type { Change } from '../../server/audit/refusals.ts';
+import type { Database } from '../../server/kernel/database.ts';
 import type { Context } from '../context.ts';
 
 /**
@@ -15,29 +17,43 @@ import type { Context } from '../context.ts';
  */
 export async function auditWrite(
   { command, file, before, after }: Record<'command' | 'file' | 'before' | 'after', string>,
-  { cwd, env, stderr }: Context,
+  context: Context,
 ): Promise<void> {
-  const path = resolve(cwd, file);
-  // Of a file with mistakes, too.
-  const { value } = YamlSource.parse(after, file, env).source;
-  const target = stringIn(membersOf(membersOf(membersOf(value)['config'])['audit'])['file']);
-  if (target === undefined) return;
-  const audit = new Audit({
-    log: SILENT_LOG,
-    file: resolve(dirname(path), target),
-    database: undefined,
-    retention: undefined,
-    limits: LIMITS,
-    failed: () =>
-      void stderr.write(`warning: the change could not be written to ${target}, the audit file\n`),
-  });
-  await audit.record({
+  const change = {
     action: 'configuration.write',
     outcome: 'done',
-    actor: { kind: 'local', name: userInfo().username },
-    target: path,
+    target: resolve(context.cwd, file),
     before: hash('sha256', before),
     after: hash('sha256', after),
     detail: command,
+  } as const;
+  await auditOwn(change, { file, text: after }, context);
+}
+
+/**
+ * Says what this command has done, or tried, in the file of `config.audit` of a configuration, and in a database.
+ *
+ * @param configuration its file as named, relative to the working folder, and its text, which may have mistakes
+ */
+export async function auditOwn(
+  change: Omit<Change, 'actor'>,
+  { file, text }: Record<'file' | 'text', string>,
+  { cwd, env, stderr }: Context,
+  database?: Database,
+): Promise<void> {
+  const { value } = YamlSource.parse(text, file, env).source;
+  const target = stringIn(membersOf(membersOf(membersOf(value)['config'])['audit'])['file']);
+  if (target === undefined && database === undefined) return;
+  const audit = new Audit({
+    log: SILENT_LOG,
+    file: target === undefined ? undefined : resolve(dirname(resolve(cwd, file)), target),
+    database,
+    retention: undefined,
+    limits: LIMITS,
+    failed: (sink) =>
+      void stderr.write(
+        `warning: the change could not be written to ${sink === 'file' ? `${target}, the audit file` : 'the audit in the database'}\n`,
+      ),
   });
+  await audit.record({ ...change, actor: { kind: 'local', name: userInfo().username } });
 }

@@ -104,6 +104,23 @@ function operation(queries: Queries): Alert[] {
       description: 'Each ends its connections. The log says why it ended, often for lack of memory.',
     },
     {
+      name: 'AgctlSharedStoreDown',
+      severity: 'critical',
+      query: `${queries.gauge('shared_store_available', byInstance, 'min')} == 0`,
+      for: '1m',
+      summary: '{{ $labels.instance }} does not reach the shared store (Redis)',
+      description:
+        'Rate limits, sessions and caches of replicas count for each of them alone, or calls are refused with 503, as config.shared says. The log has the reason; agctl check tries the store.',
+    },
+    {
+      name: 'AgctlBudgetDatabaseFails',
+      severity: 'critical',
+      query: `${queries.increase('budget_database_failures', '15m', byInstance)} > 0`,
+      summary: '{{ $labels.instance }} cannot count budgets',
+      description:
+        'Calls with a budget get 503, or pass uncounted (failureMode: failOpen), until config.database answers again. The log has the reason: look for a full disk, a locked file, or connections to PostgreSQL.',
+    },
+    {
       name: 'AgctlCertificateNotRead',
       severity: 'critical',
       query: `${queries.gauge('tls_certificate_synchronized', byCertificate, 'min')} == 0`,
@@ -140,6 +157,30 @@ function records(queries: Queries): Alert[] {
       query: `${queries.increase('access_log_lines_lost', '15m', byInstance)} > 0`,
       summary: '{{ $labels.instance }} drops lines of its access log',
       description: 'Whatever reads stdout is too slow. Requests are not delayed.',
+    },
+    {
+      name: 'AgctlAuditNotWritten',
+      severity: 'critical',
+      query: `${queries.increase('audit_failures', '15m', { by: ['instance', 'sink'] })} > 0`,
+      summary: '{{ $labels.instance }} cannot write events of its audit to the {{ $labels.sink }}',
+      description:
+        'The log has these events (scope audit): keep it. Its warnings say why: look for a full disk, the permissions of config.audit.file, or the database.',
+    },
+    {
+      name: 'AgctlAuditRefusalsOmitted',
+      severity: 'warning',
+      query: `${queries.increase('audit_refusals_omitted', '15m', byInstance)} > 0`,
+      summary: 'Somebody is refused by the admin server of {{ $labels.instance }} again and again',
+      description:
+        'agctl audit --action refusals.omitted names the callers, with addresses and counts: a program with a wrong role, or an attack.',
+    },
+    {
+      name: 'AgctlRecordsLost',
+      severity: 'warning',
+      query: `${queries.increase('request_records_lost', '15m', byInstance)} > 0`,
+      summary: '{{ $labels.instance }} loses records of requests',
+      description:
+        'config.database does not answer, or is too slow: agctl usage and the pages lack these requests. The log has the reason.',
     },
     {
       name: 'AgctlInternalError',

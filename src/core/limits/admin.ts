@@ -26,12 +26,15 @@ export const ADMIN_LIMITS = {
   /** Longest time after which a temporary log level is reverted. */
   logLevelMaxDuration: 24 * 3600 * SECOND,
   /**
-   * Who has changed what: events of one process that are kept without a database; refused attempts that are written in a minute, beyond
-   * which they are only counted; how long an answer waits for its event to be written to the database and the file; how often old
+   * Who has changed what: events of one process that are kept without a database; refused attempts that are written in a minute, of all
+   * callers and of one, beyond which they are only counted; callers that are told apart for that; how long an answer waits for its event to be written to the database and the file; how often old
    * events are deleted.
    */
   auditRecent: 1_000,
-  auditRefusals: 60,
+  auditRefusals: 120,
+  auditRefusalsPerCaller: 20,
+  auditCallers: 50,
+  auditRefusalsInterval: 60 * SECOND,
   auditWait: 2 * SECOND,
   auditExpiryInterval: 3600 * SECOND,
   /** Events of one page of `/api/audit`. */

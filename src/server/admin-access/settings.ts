@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { list, mapping, nonEmpty } from '../../core/schema/mapping.ts';
+import { list, nonEmpty } from '../../core/schema/mapping.ts';
 import { isHeaderName } from '../kernel/request/header-list.ts';
 import { networkSchema } from '../kernel/request/networks.ts';
+import { ROLES, type Role } from './roles.ts';
 
 const header = z.string().refine(isHeaderName, { error: 'expected a header name' });
 
@@ -9,9 +10,8 @@ const names = (doc: string) => list(doc, nonEmpty);
 
 /** `config.adminRoles`. */
 export const adminRolesSchema = z.lazy(() =>
-  mapping(
-    'Roles of the callers of the admin server and its pages. Without it, all callers that are let in may do everything. With it, a caller has the highest role that one of its names gives, and callers without a role are refused.',
-    {
+  z
+    .strictObject({
       claim: nonEmpty
         .optional()
         .describe(
@@ -40,7 +40,12 @@ export const adminRolesSchema = z.lazy(() =>
           groups: header
             .transform((name) => name.toLowerCase())
             .default('x-forwarded-groups')
-            .describe('Header with the names of the user, separated by commas.'),
+            .describe('Header with the names of the user.'),
+          separator: z
+            .string()
+            .regex(/^[!-/:-@[-`{-~]$/, { error: 'expected one character of punctuation, such as `,`' })
+            .default(',')
+            .describe('Character between two names in that header, which no name contains.'),
         })
         .optional()
         .describe(
@@ -52,8 +57,31 @@ export const adminRolesSchema = z.lazy(() =>
         .describe(
           'Role of programs and people of this machine that connect to the admin server themselves, through no proxy: everybody who can use the machine. A unix socket, which only the user of the gateway can open, always has the role `editor`.',
         ),
-    },
-  ),
+    })
+    .superRefine(reportSeparators)
+    .describe(
+      'Roles of the callers of the admin server and its pages. Without it, all callers that are let in may do everything. With it, a caller has the highest role that one of its names gives, and callers without a role are refused.',
+    ),
 );
+
+/** Names of the header that would be read as two. */
+function reportSeparators(
+  {
+    proxy,
+    ...roles
+  }: { readonly proxy?: { readonly separator: string } | undefined } & Record<Role, string[]>,
+  context: z.RefinementCtx,
+): void {
+  if (proxy === undefined) return;
+  const { separator } = proxy;
+  for (const role of ROLES)
+    for (const [index, name] of roles[role].entries())
+      if (name.includes(separator))
+        context.addIssue({
+          code: 'custom',
+          path: [role, index],
+          message: `no name of the proxy contains \`${separator}\`, which is between two names of its header; let the proxy send another character there, and set \`proxy.separator\` to it`,
+        });
+}
 
 export type AdminRoles = z.output<typeof adminRolesSchema>;

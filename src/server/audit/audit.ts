@@ -1,14 +1,14 @@
-import { constants } from 'node:fs';
-import { appendFile } from 'node:fs/promises';
 import { durationText } from '../../core/duration.ts';
 import { AppError, messageOf } from '../../core/errors.ts';
 import type { Limits } from '../../core/limits.ts';
 import { escapeInJson, type Log } from '../../core/log.ts';
 import type { Database } from '../kernel/database.ts';
 import { Slot } from '../kernel/slot.ts';
+import { appendLine } from './append-line.ts';
 import { cleanEvent } from './clean-event.ts';
-import { type AuditEvent, shownEvent } from './event.ts';
+import { type Actor, type AuditEvent, type Origin, shownEvent } from './event.ts';
 import { Expiry } from './expiry.ts';
+import { type Change, Refusals } from './refusals.ts';
 import { type AuditPage, type AuditQuery, insertOf, listEvents } from './table.ts';
 
 const SCOPE = 'audit';
@@ -23,10 +23,9 @@ export interface AuditOptions {
   readonly limits: Limits;
   /** Called when an event could not be written to the file or the database. */
   failed(sink: 'file' | 'database'): void;
+  /** Called when a refused attempt is not written, because its caller was refused too often. */
+  omitted?(): void;
 }
-
-/** Something to write: the time is that of the call. */
-export type Change = Omit<AuditEvent, 'time'>;
 
 /**
  * Says who has changed what: one event each, in the log (whatever its levels), in the database and in a file. The log has
@@ -40,10 +39,7 @@ export class Audit {
   /** How many earlier ones are not kept any more. */
   #dropped = 0;
   readonly #open = new Set<Promise<unknown>>();
-  /** Refusals of the minute that began at `since` of a clock that only grows, and those of it that were not written. */
-  #refusals = { since: Number.NEGATIVE_INFINITY, count: 0, skipped: 0 };
-  /** The last line may be incomplete. */
-  #isFileBroken = false;
+  readonly #refusals: Refusals;
   /** Lines are appended one after the other. */
   #lastLine: Promise<unknown> = Promise.resolve();
   /** Lines that are not written yet. */
@@ -51,15 +47,15 @@ export class Audit {
 
   constructor(options: AuditOptions) {
     this.#options = options;
+    this.#refusals = new Refusals(options.limits, (change) => void this.#write(change));
     const { database, retention, log, limits } = options;
     if (database !== undefined && retention !== undefined)
       this.#expiry = new Expiry({ database, retention, log, limits });
   }
 
-  /** Whether a refusal would be written now: whoever may do nothing must not fill the disk. */
-  get takesRefusals(): boolean {
-    this.#newMinute();
-    return this.#refusals.count < this.#options.limits.auditRefusals;
+  /** Whether a refused attempt of this caller would be written now: not to be found out more about it than that. */
+  takesRefusal(actor: Actor, from: Origin | undefined): boolean {
+    return this.#refusals.takes(actor, from);
   }
 
   /**
@@ -67,11 +63,17 @@ export class Audit {
    * could not be written. Never rejects.
    */
   async record(change: Change): Promise<readonly ('file' | 'database')[]> {
-    const skipped = this.#admit(change);
-    if (skipped === undefined) return [];
+    if (change.outcome === 'refused' && !this.#refusals.admit(change)) {
+      this.#options.omitted?.();
+      return [];
+    }
+    return this.#write(change);
+  }
+
+  async #write(change: Change): Promise<readonly ('file' | 'database')[]> {
     const { log, file, database, limits } = this.#options;
     const event = cleanEvent({ ...change, time: Date.now() });
-    log.always(SCOPE, event.action, { ...logFields(event), ...(skipped > 0 && { not_logged: skipped }) });
+    log.always(SCOPE, event.action, logFields(event));
     if (database === undefined) this.#recent.push(event);
     if (this.#recent.length > limits.auditRecent) {
       this.#recent.shift();
@@ -97,7 +99,7 @@ export class Audit {
   /** Says in the log if the file cannot be written, before there is an event. */
   async check(): Promise<void> {
     const { file } = this.#options;
-    if (file !== undefined) await this.#settled('file', appendFile(file, '', APPENDED));
+    if (file !== undefined) await this.#settled('file', appendLine(file, ''));
   }
 
   /** Events that are kept in memory. */
@@ -113,27 +115,8 @@ export class Audit {
   /** Resolves when everything is written. The database is closed later. */
   async close(): Promise<void> {
     this.#expiry?.close();
+    this.#refusals.close();
     await Promise.all(this.#open);
-  }
-
-  /** The number of refusals before that were not written; undefined if this one is not written either. */
-  #admit({ outcome }: Change): number | undefined {
-    if (outcome === 'refused') {
-      if (!this.takesRefusals) {
-        this.#refusals.skipped += 1;
-        return undefined;
-      }
-      this.#refusals.count += 1;
-    }
-    const { skipped } = this.#refusals;
-    this.#refusals.skipped = 0;
-    return skipped;
-  }
-
-  #newMinute(): void {
-    const now = performance.now();
-    if (now - this.#refusals.since < MINUTE) return;
-    this.#refusals = { ...this.#refusals, since: now, count: 0 };
   }
 
   #append(file: string, event: AuditEvent): Promise<void> {
@@ -141,11 +124,7 @@ export class Audit {
       return Promise.reject(new Error('earlier lines are not written yet'));
     this.#waiting += 1;
     const written = this.#lastLine.then(async () => {
-      const line = `${this.#isFileBroken ? '\n' : ''}${escapeInJson(JSON.stringify(shownEvent(event)))}\n`;
-      this.#isFileBroken = true;
-      // By its name for each line: it may have been rotated.
-      await appendFile(file, line, APPENDED);
-      this.#isFileBroken = false;
+      await appendLine(file, escapeInJson(JSON.stringify(shownEvent(event))));
     });
     this.#lastLine = written.catch(() => undefined).finally(() => (this.#waiting -= 1));
     return written;
@@ -206,14 +185,6 @@ export class Audit {
     };
   }
 }
-
-const MINUTE = 60_000;
-
-/** A named pipe that nobody reads would hold up the process, also at its end. */
-const APPENDED = {
-  mode: 0o600,
-  flag: constants.O_APPEND | constants.O_CREAT | constants.O_WRONLY | constants.O_NONBLOCK,
-};
 
 /** An event as the fields of a log line, whose message is its action. */
 function logFields({

@@ -8,6 +8,7 @@ import { isHeaderValue } from '../kernel/request/header-list.ts';
 import { readText, textOrFile } from '../transport/text-or-file.ts';
 import { DocumentClient } from '../transport/upstream/document-client.ts';
 import { parseAddress } from '../transport/upstream/upstream.ts';
+import { refusedByProvider } from './refused-by-provider.ts';
 import type { IssuedToken } from './token-cache.ts';
 import { tokenFetch } from './token-fetch.ts';
 
@@ -114,7 +115,7 @@ export function tokenEndpoint(
         if (isRefusal)
           throw new AppError('bad_request', {
             message: 'the authorization server refused to exchange the token',
-            detail: messageOf(error),
+            detail: refusedByProvider(error, 'compare `clientAuth` with the client at the provider'),
           });
         throw new AppError('provider_failed', { detail: messageOf(error) });
       }

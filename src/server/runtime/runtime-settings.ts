@@ -107,6 +107,7 @@ export function runtimeSettings(
       retention: (sharing?.index ?? 0) === 0 ? retention : undefined,
       limits: allLimits,
       failed: (sink) => metrics.families.auditFailures.with([sink]).inc(),
+      omitted: () => metrics.families.auditRefusalsOmitted.with([]).inc(),
     }),
   );
   const { key } = config.session;

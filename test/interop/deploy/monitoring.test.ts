@@ -108,6 +108,27 @@ describe('Prometheus', () => {
         instance: 'a',
       }),
       quiet('gw_access_log_records_lost_total{instance="a"}', '7x100', 'AgctlLogRecordsLost'),
+      firing(
+        'gw_audit_failures_total{instance="a", sink="file"}',
+        '0x5 1x20',
+        'AgctlAuditNotWritten',
+        '10m',
+        { severity: 'critical', instance: 'a', sink: 'file' },
+      ),
+      quiet('gw_audit_failures_total{instance="a", sink="file"}', '7x100', 'AgctlAuditNotWritten'),
+      ...[
+        ['gw_audit_refusals_omitted_total', 'AgctlAuditRefusalsOmitted', 'warning'],
+        ['gw_request_records_lost_total', 'AgctlRecordsLost', 'warning'],
+        ['gw_budget_database_failures_total', 'AgctlBudgetDatabaseFails', 'critical'],
+      ].flatMap(([name = '', alert = '', severity]) => [
+        firing(`${name}{instance="a"}`, '0x5 1x20', alert, '10m', { severity, instance: 'a' }),
+        quiet(`${name}{instance="a"}`, '7x100', alert),
+      ]),
+      firing('gw_shared_store_available{instance="a"}', '1x5 0x10', 'AgctlSharedStoreDown', '8m', {
+        severity: 'critical',
+        instance: 'a',
+      }),
+      quiet('gw_shared_store_available{instance="a"}', '1x100', 'AgctlSharedStoreDown'),
     ];
     // Only names and labels matter here; promtool compares annotations, too.
     writeFileSync(join(folder.path, 'bare.yaml'), withoutAnnotations());

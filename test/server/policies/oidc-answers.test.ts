@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { SealedCookies } from '../../../src/server/policies/oidc/cookies.ts';
 import { Browser, backend, client, type Scripted, SECRET, scripted, site } from '../../kit/oidc-site.ts';
 import { seconds } from '../../kit/tokens.ts';
+import { until } from '../../kit/until.ts';
 
 // What identity providers answer when browsers sign in, and what sealed cookies may contain.
 
@@ -148,4 +149,40 @@ test.each<[string, object]>([
   const reply = await browser.open(`${page.url}/oauth/callback?state=state-1&code=c`);
   expect(reply.status).toBe(400);
   expect(provider.forms('/token')).toEqual([]);
+});
+
+// "Wrong client secret" was "server responded with an error in the response body": oauth2-proxy and others print the same of their libraries.
+test.each([
+  [
+    'a client secret that it does not know',
+    { status: 401, error: 'invalid_client', error_description: 'secret sk-provider-words' },
+    'the provider answered `invalid_client`: it does not know the client id, or has another client secret',
+  ],
+  ['no error code', { status: 403, error: undefined }, 'the provider answered 403 without an error code'],
+  [
+    'a code that is none',
+    { status: 400, error: 'a b\nc' },
+    'the provider answered 400 without an error code',
+  ],
+])(
+  'a sign-in that the provider refuses with %s says what it answered and where to look',
+  async (_, answer, said) => {
+    await using provider = await scripted();
+    await using upstream = await backend();
+    await using page = await site(upstream, client(provider.issuer));
+    provider.answer = answer;
+    const { reply } = await new Browser().follow(`${page.url}/app`);
+    expect(reply.status).toBe(400);
+    await until(() => page.gate.accessLog.some((line) => line.includes(said)));
+    const line = page.gate.accessLog.find((each) => each.includes(said));
+    expect(line).toContain('compare `clientId`, `clientSecret`');
+    expect([reply.text, ...page.gate.accessLog, ...page.gate.log].join('')).not.toContain('provider-words');
+  },
+);
+
+test('a sign-in of a user without a name is refused', async () => {
+  const { status } = await signedIn((provider) => {
+    provider.claims = { sub: '' };
+  });
+  expect(status).toBe(400);
 });

@@ -45,6 +45,11 @@ export function createFamilies(custom: readonly string[], prefix: string, form: 
     [...MINIMAL_LABELS, ...custom],
   );
   const mcp = mcpFamilies(create, [...MCP_LABELS, ...custom]);
+  // An increase is seen only from a value that was there before.
+  for (const sink of ['file', 'database']) http.auditFailures.with([sink]);
+  const { auditRefusalsOmitted, accessLogRecordsLost, metricPointsLost } = http;
+  for (const family of [llm.budgetFailures, auditRefusalsOmitted, accessLogRecordsLost, metricPointsLost])
+    family.with([]);
   return { ...llm, requests, guardrails, catalogLookups, connections, ...mcp, ...http };
 }
 
@@ -133,6 +138,11 @@ function httpFamilies({ counter, histogram }: Create, labels: readonly string[],
       'audit_failures',
       'Total number of audited events that could not be written to the `file` or the `database`; the log has them',
       ['sink'],
+    ),
+    auditRefusalsOmitted: counter(
+      'audit_refusals_omitted',
+      'Total number of refused attempts that are no events of their own, because their callers were refused too often; other events count them',
+      [],
     ),
     sharedStoreMisses: counter(
       'shared_store_misses',

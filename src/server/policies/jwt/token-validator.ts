@@ -122,6 +122,8 @@ export function checkClaims(
   if (audiences.length > 0) checkAudience(claims['aud'], audiences);
   for (const name of required)
     if (claims[name] === undefined) throw new TokenError(`the token has no \`${name}\` claim`);
+  // All who have none would be one user.
+  if (claims['sub'] === '') throw new TokenError('the `sub` claim of the token is empty');
   const expires = numericDate(claims, 'exp');
   if (expires !== undefined && expires + LEEWAY <= nowSeconds) throw new TokenError('the token has expired');
   const notBefore = numericDate(claims, 'nbf');

@@ -10,11 +10,16 @@ import { membersOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import { checkIssuer, isHttpUrl } from '../../credentials/issuer-metadata.ts';
+import { refusedByProvider } from '../../credentials/refused-by-provider.ts';
 import { oauthAnswer, tokenFetch } from '../../credentials/token-fetch.ts';
 import type { Document, DocumentClient } from '../../transport/upstream/document-client.ts';
 import { keySetUrlIn } from '../jwt/issuer.ts';
 import { ACCEPTED_ALGORITHMS } from '../jwt/key-set.ts';
 import { LEEWAY } from '../jwt/token-validator.ts';
+
+/** What to correct. */
+const CLIENT =
+  'compare `clientId`, `clientSecret`, `redirectURI`, `scopes` and `tokenEndpointAuth` of the policy `oidc` with the client at the provider';
 
 type Library = typeof import('oauth4webapi');
 
@@ -135,7 +140,7 @@ export class Provider {
     try {
       callback = oauth.validateAuthResponse(server, client, query, state);
     } catch (error) {
-      throw new SignInError(messageOf(error), { cause: error });
+      throw new SignInError(refusedByProvider(error, CLIENT), { cause: error });
     }
     const { redirectUri } = this.#options;
     const response = await oauthAnswer(
@@ -215,7 +220,7 @@ export class Provider {
 
 async function tokensOf(response: Promise<TokenEndpointResponse>): Promise<Tokens> {
   const { id_token: idToken, refresh_token: refreshToken } = await response.catch((error: unknown) => {
-    throw new SignInError(messageOf(error), { cause: error });
+    throw new SignInError(refusedByProvider(error, CLIENT), { cause: error });
   });
   if (idToken === undefined) throw new SignInError('the provider has sent no ID token');
   return { idToken, ...(refreshToken !== undefined && { refreshToken }) };
