@@ -46,11 +46,16 @@ export function createFamilies(custom: readonly string[], prefix: string, form: 
   );
   const mcp = mcpFamilies(create, [...MCP_LABELS, ...custom]);
   // An increase is seen only from a value that was there before.
-  for (const sink of ['file', 'database']) http.auditFailures.with([sink]);
-  const { auditRefusalsOmitted, accessLogRecordsLost, metricPointsLost } = http;
-  for (const family of [llm.budgetFailures, auditRefusalsOmitted, accessLogRecordsLost, metricPointsLost])
-    family.with([]);
-  return { ...llm, requests, guardrails, catalogLookups, connections, ...mcp, ...http };
+  const audit = auditFamilies(create);
+  for (const sink of ['file', 'database']) audit.auditFailures.with([sink]);
+  const lost = [
+    audit.auditRefusalsOmitted,
+    llm.budgetFailures,
+    http.accessLogRecordsLost,
+    http.metricPointsLost,
+  ];
+  for (const family of lost) family.with([]);
+  return { ...llm, requests, guardrails, catalogLookups, connections, ...mcp, ...audit, ...http };
 }
 
 /** Creates families whose names start with `prefix`. */
@@ -134,16 +139,6 @@ function httpFamilies({ counter, histogram }: Create, labels: readonly string[],
       'Total number of calls of the functions of policies in TypeScript: `pass`, `answer`, `deny` or `fail`',
       ['policy', 'function', 'outcome'],
     ),
-    auditFailures: counter(
-      'audit_failures',
-      'Total number of audited events that could not be written to the `file` or the `database`; the log has them',
-      ['sink'],
-    ),
-    auditRefusalsOmitted: counter(
-      'audit_refusals_omitted',
-      'Total number of refused attempts that are no events of their own, because their callers were refused too often; other events count them',
-      [],
-    ),
     sharedStoreMisses: counter(
       'shared_store_misses',
       'Total number of operations on the shared store that were done without it, or rejected',
@@ -205,6 +200,21 @@ function httpFamilies({ counter, histogram }: Create, labels: readonly string[],
       'upstream_unsolicited_responses',
       'Total number of connections to upstreams that were closed because of bytes that no request asked for',
       ['kind', 'subtype'],
+    ),
+  };
+}
+
+function auditFamilies({ counter }: Create) {
+  return {
+    auditFailures: counter(
+      'audit_failures',
+      'Total number of audited events that could not be written to the `file` or the `database`; the log has them',
+      ['sink'],
+    ),
+    auditRefusalsOmitted: counter(
+      'audit_refusals_omitted',
+      'Total number of refused attempts that are no events of their own, because their callers were refused too often; other events count them',
+      [],
     ),
   };
 }
