@@ -1,4 +1,6 @@
-import { asksForPast, isQuestion, saidIn, tellsChange } from './statements.ts';
+import { states, tellsChange } from './assertions.ts';
+import { asksForPast, isQuestion, saidIn, tellingStems } from './statements.ts';
+import { isOfOther } from './subjects.ts';
 import type { Placed, TurnScope } from './successors.ts';
 
 // Chosen on the development half and on `people` of `npm run bench memory-turns`.
@@ -19,12 +21,13 @@ const EQUAL = 0.9;
 export function newestFirst(placed: readonly Placed[], { query }: TurnScope): Placed[] {
   if (asksForPast(query)) return [...placed];
   const changes = new Set(placed.map(({ supersededBy }) => supersededBy));
+  const asked = tellingStems(query);
   const rest = [...placed];
   const ordered: Placed[] = [];
   for (let best = rest[0]; best !== undefined; best = rest[0]) {
     const better = best;
     const newest = rest
-      .filter((turn) => isRival(turn, better))
+      .filter((turn) => isRival(turn, better, asked))
       // What has changed a fact holds until something else is said to change.
       .filter(({ turn }) => !changes.has(better.turn.seq) || tellsChange(saidIn(turn.content)))
       .reduce((one, other) => (other.turn.seq > one.turn.seq ? other : one), better);
@@ -35,10 +38,12 @@ export function newestFirst(placed: readonly Placed[], { query }: TurnScope): Pl
 }
 
 /** Whether a later turn may say the newer value of what the better one says. */
-function isRival(later: Placed, better: Placed): boolean {
+function isRival(later: Placed, better: Placed, asked: ReadonlySet<string>): boolean {
   if (later.turn.seq <= better.turn.seq || isQuestion(later.turn.content)) return false;
   // An assistant may repeat a value that is out of date.
   if (later.turn.role === 'assistant' && better.turn.role !== 'assistant') return false;
+  if (!states(saidIn(later.turn.content), later.covered)) return false;
+  if (isOfOther(later.turn.content, better.turn.content, asked)) return false;
   if (later.fused >= EQUAL * better.fused) return true;
   return later.fused >= SIMILAR * better.fused && commonShare(later, better) >= COMMON;
 }

@@ -33,23 +33,11 @@ export function isQuestion(content: string): boolean {
   return sentences.length > 0 && /[?？]\s*$/u.test(sentences.at(-1) ?? '') && sentences.length <= 2;
 }
 
-/** Words that mark a change ("no longer", "instead"), in English, German, Chinese and Japanese. */
-const CHANGE =
-  /\b(now|instead|no longer|not any ?more|any ?more|from now on|changed?|switch(?:ed)?|move[sd]?|moving|migrat(?:e|ed|ing)|deci(?:ded|sion)|replaced?|cancel(?:led|ed|s)?|since then|takes? over|given up|put off|postponed|rescheduled|correction|off the table|rather than|jetzt|stattdessen|nicht mehr|doch|abgesagt|verschoben|geändert|inzwischen|ab sofort)\b|現在|今は|変更|やめ|改|现在|不再|换/iu;
-
-export function tellsChange(content: string): boolean {
-  return CHANGE.test(content);
-}
-
-const CHANGES = new RegExp(CHANGE.source, 'giu');
-
-/** The text without the words that mark a change. */
-export function withoutChange(content: string): string {
-  return content.replace(CHANGES, ' ');
-}
-
 const PAST =
-  /\b(did|was|were|had|has|have|originally|previously|formerly|first|used to|back then|before|ago|hatten?|waren?|wurden?|in the past|früher|ursprünglich|damals|zuerst|vorher)\b|でした|ましたか|以前|曾经|之前/iu;
+  /\b(did|were|had|has|have|originally|previously|formerly|first|used to|back then|before|ago|hatten?|waren?|wurden?|in the past|früher|ursprünglich|damals|zuerst|vorher)\b|でした|ましたか|以前|曾经|之前/iu;
+/** In English. In German it asks for a thing: `was kostet …`, `weißt du, was wir …`. */
+const WAS =
+  /^[Ww]as (?=(?:the|an?|my|our|your|his|her|its|their|it|he|she|I|there|this|that)\b|\p{Lu})|\S was (?!(?:wir|ich|er|sie|es|ihr|du|man|der|die|das)(?!\p{L}))/u;
 
 /** `Monday or Tuesday?`: which of two values is right. */
 const CHOICE = /\b(or|oder)\b|それとも|还是/iu;
@@ -60,7 +48,7 @@ export function asksForChoice(query: string): boolean {
 
 /** Whether a question is about how things were. */
 export function asksForPast(query: string): boolean {
-  return PAST.test(query) && !asksForChoice(query);
+  return (PAST.test(query) || WAS.test(query.trim())) && !asksForChoice(query);
 }
 
 /** What an answer must contain. */

@@ -1,6 +1,8 @@
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import type { Store, Turn } from '../store.ts';
 import { stemOf } from '../tokenizer.ts';
+import { tellsChange } from './assertions.ts';
+import { withoutChange } from './change-words.ts';
 import { rarity, shareOf } from './query-words.ts';
 import {
   asksForChoice,
@@ -11,9 +13,8 @@ import {
   saysOfOneself,
   tellingStems,
   tellingWords,
-  tellsChange,
-  withoutChange,
 } from './statements.ts';
+import { isOfOther } from './subjects.ts';
 
 /** What a search in conversations asks, and of which turns. */
 export interface TurnScope {
@@ -80,11 +81,14 @@ export async function withSuccessors(
   const changes = turns.filter((turn) => tellsChange(saidIn(turn.content)) && !isQuestion(turn.content));
   const highest = rarity(1, total);
   const share = asksForPast(query) ? SHARE_PAST : SHARE;
+  const asked = tellingStems(query);
   const successors = new Map<number, Turn>();
   for (const earlier of followed) {
     const later =
-      changes.filter((turn) => supersedes(turn, earlier, weights, highest, share)).at(-1) ??
-      (asksForChoice(query) ? decision(best, earlier) : undefined);
+      changes
+        .filter((turn) => !isOfOther(turn.content, earlier.content, asked))
+        .filter((turn) => supersedes(turn, earlier, weights, highest, share))
+        .at(-1) ?? (asksForChoice(query) ? decision(best, earlier) : undefined);
     if (later !== undefined) successors.set(earlier.seq, later);
   }
   if (asksForPast(query))

@@ -1,5 +1,6 @@
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import type { Store, Turn } from '../store.ts';
+import { leavesOpen } from './assertions.ts';
 import { type LetterSample, letterSample, searchedLetters } from './letters.ts';
 import { newestFirst } from './newest-first.ts';
 import { queryVector, type Searched } from './query-vector.ts';
@@ -42,6 +43,8 @@ const BY_QUESTION = 0.7;
 const BY_REPLY = 0.3;
 /** What remains of the score of a turn that only asks. */
 const ASKING = 0.5;
+/** And of one that only supposes, proposes or quotes. */
+const OPEN = 0.7;
 /** What remains of a turn that adds nothing to the question, and words that it needs not to be shortened. */
 const SHORT = 0.5;
 const FEW_WORDS = 8;
@@ -186,7 +189,7 @@ function withContextOf(
 function likelihood(turn: Turn, weights: ReadonlyMap<string, number>, asked: AskedFor): number {
   const said = saidIn(turn.content);
   const added = [...tellingStems(turn.content)].filter((stem) => !weights.has(stem)).length;
-  const asking = isQuestion(turn.content) ? ASKING : 1;
+  const asking = isQuestion(turn.content) ? ASKING : leavesOpen(said, weights) ? OPEN : 1;
   const short = added >= FEW_WORDS ? 1 : SHORT + ((1 - SHORT) * added) / FEW_WORDS;
   const fitting =
     (asked === 'time' && tellsTime(said)) || (asked === 'number' && tellsNumber(said)) ? FITTING : 1;
