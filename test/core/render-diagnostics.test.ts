@@ -52,6 +52,29 @@ describe('escapeControls', () => {
 });
 
 describe('renderDiagnostics text format', () => {
+  it('of warnings that say the same, five are shown in full and the lines of the others are listed', () => {
+    const text = 'key: value\n'.repeat(100);
+    const all = Array.from({ length: 100 }, (_, line) =>
+      diagnostic(text, line * 11 + 5, line * 11 + 10, { severity: 'warning' }),
+    );
+    const options = { format: 'text', color: false, width: 60 } as const;
+    const shown = renderDiagnostics(all, new Map([['x.yaml', { text }]]), options).split('\n\n');
+    expect(shown).toHaveLength(6);
+    expect(shown.at(-1)).toBe(
+      'warning[AGW0104]: 95 more places with the same: lines 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, …',
+    );
+    const others = { concise: 100, github: 100 } as const;
+    for (const [format, count] of Object.entries(others) as ['concise' | 'github', number][])
+      expect(renderDiagnostics(all, new Map(), { ...options, format }).split('\n')).toHaveLength(count);
+  });
+
+  it('errors that say the same of different places are all shown in full', () => {
+    const text = 'key: value\n'.repeat(10);
+    const all = Array.from({ length: 10 }, (_, line) => diagnostic(text, line * 11 + 5, line * 11 + 10));
+    const options = { format: 'text', color: false, width: 60 } as const;
+    expect(renderDiagnostics(all, new Map(), options).split('\n\n')).toHaveLength(10);
+  });
+
   it('the excerpt has a caret for an empty range and at the end of a line', () => {
     expect(excerpt('a: b', 4, 4)).toEqual(['1 │ a: b', '  │     ^']);
   });
