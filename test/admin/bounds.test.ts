@@ -24,6 +24,7 @@ const COUNTED = [
   'admin.connections',
   'admin.recentRequestBytes',
   'admin.recentRequests',
+  'admin.services',
   'admin.streams',
   'cel.patterns',
   'connections',

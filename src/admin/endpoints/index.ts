@@ -16,6 +16,7 @@ import { quitquitquit } from './quitquitquit.ts';
 import { record, records, usage } from './records.ts';
 import { openRequests, requests } from './requests.ts';
 import { root } from './root.ts';
+import { services } from './services.ts';
 import { statusPage, statusStyle } from './status.ts';
 import { tasks } from './tasks.ts';
 import { mcpCallers } from './tool-callers.ts';
@@ -41,6 +42,7 @@ export const endpoints: readonly Endpoint[] = [
   metrics,
   requests,
   openRequests,
+  services,
   records,
   record,
   usage,

@@ -5,6 +5,7 @@ import { counted } from '../../core/render/counted.ts';
 import type { MetricValues } from '../observe/metrics/family.ts';
 import { openRequest } from '../observe/open-request.ts';
 import { type RecentRequest, RecentRequests } from '../observe/recent-requests.ts';
+import { type CountedServices, ServiceHistory, type ServiceStep } from '../observe/service-history.ts';
 import type { Gateway, RunningGateway } from '../runtime/gateway.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { isForwarded } from '../runtime/worker-role.ts';
@@ -30,6 +31,7 @@ export interface OwnProcessOptions {
 export class OwnProcess implements ProcessView {
   readonly name: string | undefined;
   readonly requests = new RecentRequests();
+  readonly #services = new ServiceHistory();
   readonly #options: OwnProcessOptions;
   #sampling = new AbortController();
 
@@ -39,7 +41,10 @@ export class OwnProcess implements ProcessView {
   }
 
   recordRequests(): () => void {
-    return this.#options.gateway.onRequestFinished((fields) => this.requests.add(fields));
+    return this.#options.gateway.onRequestFinished((fields) => {
+      this.requests.add(fields);
+      this.#services.add(fields, Date.now());
+    });
   }
 
   async activity(): Promise<Activity> {
@@ -48,9 +53,12 @@ export class OwnProcess implements ProcessView {
     return { openRequests: this.#options.gateway.openRequests.size, backends: Object.fromEntries(states) };
   }
 
-  bounds(): Promise<readonly ShownBound[]> {
+  async bounds(): Promise<readonly ShownBound[]> {
     const { gateway, sinks } = this.#options;
-    return processBounds({ gateway, runtime: this.#options.runtime(), sinks });
+    return [
+      ...(await processBounds({ gateway, runtime: this.#options.runtime(), sinks })),
+      { name: 'admin.services', used: this.#services.size, max: LIMITS.countedServices },
+    ];
   }
 
   memory(): Promise<MemoryUsage> {
@@ -75,6 +83,10 @@ export class OwnProcess implements ProcessView {
 
   async recentRequests(afterId: number): Promise<readonly RecentRequest[]> {
     return this.requests.list(undefined, afterId);
+  }
+
+  async services(step: ServiceStep, from: number, to: number): Promise<CountedServices> {
+    return this.#services.counted(step, from, to);
   }
 
   cpuSamples(seconds: number, frequency: number): Promise<Samples | undefined> {

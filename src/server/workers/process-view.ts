@@ -3,6 +3,7 @@ import type { BackendState } from '../kernel/inspection.ts';
 import type { MetricValues } from '../observe/metrics/family.ts';
 import type { OpenRequest } from '../observe/open-request.ts';
 import type { RecentRequest } from '../observe/recent-requests.ts';
+import type { CountedServices, ServiceStep } from '../observe/service-history.ts';
 import type { MemoryUsage } from './memory-usage.ts';
 import type { Samples } from './profile/samples.ts';
 
@@ -35,6 +36,8 @@ export interface ProcessView {
   openRequests(): Promise<OpenRequests>;
   /** The requests that finished after the one with this id, oldest first. */
   recentRequests(afterId: number): Promise<readonly RecentRequest[]>;
+  /** What it has counted of MCP targets and providers in a period in ms since 1970. */
+  services(step: ServiceStep, from: number, to: number): Promise<CountedServices>;
   /**
    * Samples of the CPU time of the next `seconds`, `frequency` per second, or of the memory that is allocated then.
    * Undefined if the process is being sampled already.

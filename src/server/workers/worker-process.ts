@@ -6,6 +6,7 @@ import type { LineSink, Log } from '../../core/log.ts';
 import type { ShownBound } from '../../core/overview.ts';
 import type { MetricValues } from '../observe/metrics/family.ts';
 import type { RecentRequest } from '../observe/recent-requests.ts';
+import type { CountedServices, ServiceStep } from '../observe/service-history.ts';
 import type { PrimaryCalls, WorkerCalls, WorkerStart } from './calls.ts';
 import { Link } from './link.ts';
 import type { MemoryUsage } from './memory-usage.ts';
@@ -214,6 +215,10 @@ export class WorkerProcess implements ProcessView {
 
   recentRequests(afterId: number): Promise<readonly RecentRequest[]> {
     return inTime(this.link.call('recentRequests', afterId));
+  }
+
+  services(step: ServiceStep, from: number, to: number): Promise<CountedServices> {
+    return inTime(this.link.call('services', step, from, to));
   }
 
   cpuSamples(seconds: number, frequency: number): Promise<Samples | undefined> {

@@ -119,6 +119,7 @@ export class Worker {
       metrics: () => view().metrics(),
       openRequests: () => view().openRequests(),
       recentRequests: (afterId) => view().recentRequests(afterId),
+      services: (step, from, to) => view().services(step, from, to),
       cpuSamples: (seconds, frequency) => view().cpuSamples(seconds, frequency),
       heapSamples: (seconds) => view().heapSamples(seconds),
       stopSampling: () => view().stopSampling(),

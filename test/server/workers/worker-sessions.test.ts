@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { ShownServices } from '../../../src/core/service-figures.ts';
 import { chaos } from '../../kit/config.ts';
 import { openEvents } from '../../kit/event-stream.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
@@ -261,4 +262,21 @@ describe('failover with two workers', () => {
     await first[Symbol.asyncDispose]();
     await second[Symbol.asyncDispose]();
   });
+});
+
+test('calls of a target that several workers have handled are counted together', async () => {
+  const before = Date.now();
+  const calls = async (): Promise<number> => {
+    const { since, services } = (await (await fetch(`${gate.admin}/api/services`)).json()) as ShownServices;
+    expect(since).toBeLessThanOrEqual(before);
+    return services.find(({ kind, name }) => kind === 'target' && name === 'stateless')?.calls ?? 0;
+  };
+  const start = await calls();
+  const replies = await Promise.all(
+    Array.from({ length: 20 }, (_, id) =>
+      message('stateless', { id, method: 'tools/call', params: { name: 'echo', arguments: { text: 'x' } } }),
+    ),
+  );
+  expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]));
+  await until(async () => (await calls()) === start + 20);
 });

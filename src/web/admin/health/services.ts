@@ -1,6 +1,7 @@
 import { useMemo } from 'react';
 import type { Overview } from '../../../core/overview.ts';
 import { quantile } from '../../../core/render/figures.ts';
+import type { ShownServices } from '../../../core/service-figures.ts';
 import { useLoaded } from '../../shared/use-loaded.ts';
 import { durationOf, field, isError } from '../model/fields.ts';
 import { DAY, type Usage } from '../model/recorded.ts';
@@ -20,30 +21,42 @@ export interface Services {
   readonly of: (name: string) => Service;
   /** Calls of models that had failed before another model answered, by name of the failed model. */
   readonly failovers: ReadonlyMap<string, number>;
+  /** Since when the gateway counts latency and failovers; undefined if the page knows the requests itself. */
+  readonly since: number | undefined;
 }
 
 /** The field of the access log with the models that failed before another one answered. */
 const FAILOVER = 'gw.ai.failover.from';
 const BUCKETS = 30;
 
-/** From the requests that the page knows, or for a long period from the database, which has no latency and no failovers. */
+/**
+ * From the requests that the page knows, or for a long period from what the gateway has counted; a database has calls and errors of before
+ * its start, too.
+ */
 export function useServices(
   kind: 'target' | 'provider',
   { period: { from, to }, step }: ChosenPeriod,
   entries: readonly Entry[],
+  isRecording: boolean,
 ): Services {
-  const query = new URLSearchParams({
-    by: `${step === DAY ? 'day' : 'hour'},${kind}`,
-    from: new Date(from).toISOString(),
-    to: new Date(to).toISOString(),
-  });
-  const { data } = useLoaded<Usage>(step === undefined ? undefined : `/api/usage?${query}`, EVERY);
+  const times = { from: new Date(from).toISOString(), to: new Date(to).toISOString() };
+  const time = step === DAY ? 'day' : 'hour';
+  const usage = new URLSearchParams({ by: `${time},${kind}`, ...times });
+  const { data: recorded } = useLoaded<Usage>(
+    step === undefined || !isRecording ? undefined : `/api/usage?${usage}`,
+    EVERY,
+  );
+  const counts = new URLSearchParams({ step: time, ...times });
+  const { data: counted } = useLoaded<ShownServices>(
+    step === undefined ? undefined : `/api/services?${counts}`,
+    EVERY,
+  );
   return useMemo(
     () =>
       step === undefined
         ? liveServices(kind, within(entries, { from, to }), { from, to })
-        : recordedServices(kind, data, { from, to }, step),
-    [kind, from, to, step, data, entries],
+        : countedServices(kind, counted, isRecording ? recorded : undefined, { from, to }, step),
+    [kind, from, to, step, recorded, counted, entries, isRecording],
   );
 }
 
@@ -62,6 +75,7 @@ function liveServices(
   return {
     step,
     failovers,
+    since: undefined,
     of(service) {
       const own = groups.get(service) ?? [];
       const parts = Map.groupBy(own, (entry) => Math.floor((entry.at - from) / step));
@@ -77,41 +91,49 @@ function figuresOf(entries: readonly Entry[]): Bucket {
   return { calls: entries.length, errors: entries.filter(isError).length, p95: quantile(took, 0.95) };
 }
 
-function recordedServices(
+function countedServices(
   kind: 'target' | 'provider',
-  usage: Usage | undefined,
+  counted: ShownServices | undefined,
+  recorded: Usage | undefined,
   { from, to }: { readonly from: number; readonly to: number },
   step: number,
 ): Services {
+  const all = counted?.services ?? [];
+  const rows = Map.groupBy(recorded?.rows ?? [], ({ group }) => group[kind] ?? '');
   const time = step === DAY ? 'day' : 'hour';
-  const groups = Map.groupBy(usage?.rows ?? [], ({ group }) => group[kind] ?? '');
+  const empty = Array.from({ length: Math.round((to - from) / step) });
   return {
     step,
-    failovers: new Map(),
+    since: counted?.since,
+    failovers: new Map(
+      all.flatMap((each) => (each.kind === 'model' ? [[each.name, each.failovers] as const] : [])),
+    ),
     of(service) {
-      const own = groups.get(service) ?? [];
-      const buckets = Array.from({ length: Math.round((to - from) / step) }, () => ({
-        calls: 0,
-        errors: 0,
-        p95: undefined,
-      }));
-      for (const { group, requests, errors } of own) {
-        const bucket = buckets[Math.floor((Date.parse(group[time] ?? '') - from) / step)];
-        if (bucket === undefined) continue;
-        bucket.calls += requests;
-        bucket.errors += errors;
-      }
-      const sum = (pick: (bucket: Bucket) => number): number =>
-        buckets.reduce((all, bucket) => all + pick(bucket), 0);
+      const own = all.find((each) => each.kind === kind && each.name === service);
+      const known = new Map(own?.buckets.map((bucket) => [bucket.at, bucket]));
+      const stored = Map.groupBy(rows.get(service) ?? [], ({ group }) => Date.parse(group[time] ?? ''));
+      const buckets = empty.map((_, index): Bucket => {
+        const at = from + index * step;
+        const { calls = 0, errors = 0, p95 } = known.get(at) ?? {};
+        const sums = stored.get(at) ?? [];
+        // The database is written a moment later.
+        return {
+          calls: Math.max(calls, sum(sums.map(({ requests }) => requests))),
+          errors: Math.max(errors, sum(sums.map((each) => each.errors))),
+          p95: p95 ?? undefined,
+        };
+      });
       return {
-        calls: sum(({ calls }) => calls),
-        errors: sum(({ errors }) => errors),
-        p95: undefined,
+        calls: sum(buckets.map(({ calls }) => calls)),
+        errors: sum(buckets.map(({ errors }) => errors)),
+        p95: own?.p95 ?? undefined,
         buckets,
       };
     },
   };
 }
+
+const sum = (values: readonly number[]): number => values.reduce((all, value) => all + value, 0);
 
 /** A target or provider as it is now. */
 export interface Now {

@@ -16,25 +16,22 @@ import { PeriodSelect, usePeriod } from '../parts/period-select.tsx';
 export function Health(): ReactNode {
   const { data, error, reload } = useOverview();
   const { entries } = useRequests();
-  const chosen = usePeriod(entries, data?.isRecording === true);
-  const targets = useServices('target', chosen, entries);
-  const providers = useServices('provider', chosen, entries);
+  const isRecording = data?.isRecording === true;
+  // Long periods need no database: the gateway counts calls itself.
+  const chosen = usePeriod(entries, true);
+  const targets = useServices('target', chosen, entries, isRecording);
+  const providers = useServices('provider', chosen, entries, isRecording);
   if (data === undefined)
     return error === undefined ? (
       <p className="quiet">Loading …</p>
     ) : (
       <Problem title="The state of the gateway could not be read" error={error} retry={reload} />
     );
-  const isRecorded = chosen.step !== undefined;
-  const from = chosen.period.from;
+  const { from } = chosen.period;
   return (
     <>
       <PeriodSelect chosen={chosen}>
-        <span className="quiet">
-          {isRecorded
-            ? 'From the database, which has no latency and no failovers.'
-            : 'From the requests that this page knows.'}
-        </span>
+        <span className="quiet">{sourceOf(targets.since, from, isRecording)}</span>
       </PeriodSelect>
       <ServiceTable
         title="MCP targets"
@@ -42,7 +39,6 @@ export function Health(): ReactNode {
         rows={targetsOf(data)}
         services={targets}
         from={from}
-        isRecorded={isRecorded}
       />
       <ServiceTable
         title="Providers of models"
@@ -50,12 +46,21 @@ export function Health(): ReactNode {
         rows={providersOf(data)}
         services={providers}
         from={from}
-        isRecorded={isRecorded}
         hasFailovers
       />
       <Certificates />
     </>
   );
+}
+
+/** Where the figures come from, and what they do not have. */
+function sourceOf(since: number | undefined, from: number, isRecording: boolean): string {
+  if (since === undefined) return 'From the requests that this page knows.';
+  if (since <= from) return 'As the gateway has counted.';
+  const start = time(new Date(since).toISOString());
+  return isRecording
+    ? `Calls and errors from the database; latency and failovers since the gateway's start, ${start}.`
+    : `Since the gateway's start, ${start}.`;
 }
 
 const STATES: Readonly<Record<Now['state'], readonly [mark: string, tone: string]>> = {
@@ -71,7 +76,6 @@ function ServiceTable({
   rows,
   services,
   from,
-  isRecorded,
   hasFailovers = false,
 }: {
   readonly title: string;
@@ -80,11 +84,10 @@ function ServiceTable({
   readonly rows: readonly Now[];
   readonly services: Services;
   readonly from: number;
-  readonly isRecorded: boolean;
   readonly hasFailovers?: boolean;
 }): ReactNode {
   if (rows.length === 0) return null;
-  const columns = ['Calls', 'Errors', ...(isRecorded ? [] : ['p95', ...(hasFailovers ? ['Failovers'] : [])])];
+  const columns = ['Calls', 'Errors', 'p95', ...(hasFailovers ? ['Failovers'] : [])];
   return (
     <section className="panel" aria-label={title}>
       <h2>{title}</h2>
