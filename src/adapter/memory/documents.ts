@@ -238,7 +238,7 @@ function fileEntity(
 
 function chunkEntities(source: Source, { title, chunks }: MarkdownDocument, identity: string): NewEntity[] {
   const { origin, key, path, folder } = source;
-  return chunks.map(({ text, headings, anchor, line }, ordinal) => {
+  return chunks.map(({ text, headings, anchor, line, sections }, ordinal) => {
     const heading = headings.join(' > ');
     const name = heading === '' ? title : `${title} > ${heading}`;
     return {
@@ -254,8 +254,13 @@ function chunkEntities(source: Source, { title, chunks }: MarkdownDocument, iden
         title,
         heading,
         ...(anchor === undefined ? {} : { anchor }),
-        ...(line === undefined ? {} : { line }),
+        line,
         ordinal,
+        ...(sections === undefined
+          ? {}
+          : {
+              sections: sections.map(({ headings: path, ...at }) => ({ heading: path.join(' > '), ...at })),
+            }),
       },
       embedding: undefined,
       title,

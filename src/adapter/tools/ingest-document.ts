@@ -13,7 +13,9 @@ export const ingestDocument = defineTool({
     'documentation folder again. A document with the same source (or title, without one) is replaced.',
   input: z.strictObject({
     title: nonEmpty.max(MEMORY_API_LIMITS.nameLength).describe('Title of the document.'),
-    content: nonEmpty.max(MEMORY_STORE_LIMITS.documentBytes).describe('Its text, plain or Markdown.'),
+    content: nonEmpty
+      .max(MEMORY_STORE_LIMITS.documentBytes)
+      .describe('Its text, plain or Markdown, at most 2 MiB in UTF-8.'),
     source: nonEmpty
       .max(MEMORY_STORE_LIMITS.queryLength)
       .optional()

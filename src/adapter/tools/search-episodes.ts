@@ -21,8 +21,10 @@ export const searchEpisodes = defineTool({
       .describe('A question, or words that a turn must contain, all of them, in any form.'),
     sessionId: nonEmpty.max(LIMITS.nameLength).optional().describe('Id of the chat thread.'),
     agentId: nonEmpty.max(LIMITS.nameLength).optional().describe('Agent that stored the turn.'),
-    from: time.describe('Not before this time, such as 2026-01-31T12:00:00Z.'),
-    to: time.describe('Before this time.'),
+    from: time.describe(
+      'Not before this time: 2026-01-31T12:00:00Z, or 2026-01-31 for its beginning in UTC.',
+    ),
+    to: time.describe('Before this time, likewise.'),
     order: z
       .enum(['newest', 'oldest', 'relevance'])
       .default('newest')

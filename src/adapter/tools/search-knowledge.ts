@@ -87,7 +87,9 @@ export const searchKnowledge = defineTool({
       .string()
       .max(40)
       .optional()
-      .describe('Only what was said before this time, such as 2026-01-31T12:00:00Z.'),
+      .describe(
+        'Only what was said before this time: 2026-01-31T12:00:00Z, or 2026-01-31 for its beginning in UTC.',
+      ),
     passagesIn,
   }),
   output: z.looseObject({

@@ -10,7 +10,11 @@ export const storeEpisodic = defineTool({
   input: z.strictObject({
     sessionId: z.string().min(1).max(LIMITS.nameLength).describe('Id of the chat thread.'),
     role: z.enum(['user', 'assistant', 'system']).describe('Author of the message.'),
-    content: z.string().min(1).max(LIMITS.turnBytes).describe('The text of the message.'),
+    content: z
+      .string()
+      .min(1)
+      .max(LIMITS.turnBytes)
+      .describe('The text of the message, at most 64 KiB in UTF-8.'),
   }),
   output: z.looseObject({
     id: z.string(),

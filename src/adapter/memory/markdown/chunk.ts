@@ -97,13 +97,21 @@ function blocksOf(text: string, longList: number): Block[] {
   return blocks;
 }
 
-/** A part of a document that is embedded, found and displayed by itself. */
-export interface Chunk {
-  readonly text: string;
+/** Where a chunk, or a section in it, begins. */
+export interface Section {
   /** Its headings, outermost first, without the document's title if that is the first heading. */
   readonly headings: readonly string[];
   /** The id of its innermost heading on a site, as GitHub and most generators make it. Undefined without headings. */
   readonly anchor?: string | undefined;
+  /** Of the text that is split, from 0. */
+  readonly line: number;
+}
+
+/** A part of a document that is embedded, found and displayed by itself. */
+export interface Chunk extends Section {
+  readonly text: string;
+  /** Small sections that follow the first one. */
+  readonly sections?: readonly Section[];
 }
 
 /** Characters per chunk, if the structure of the document permits. */
@@ -115,10 +123,13 @@ const WHOLE = 8 * 1024;
 
 interface Open {
   text: string;
+  line: number;
   headings: readonly string[];
   anchor: string | undefined;
-  /** Where the trailing headings of the text begin. */
+  sections: Section[];
+  /** Where the trailing headings of the text begin: the offset, and the line. */
   headingsFrom: number | undefined;
+  headingsLine: number;
 }
 
 /** Groups blocks into chunks: a new one begins at a heading and when the target length is reached. */
@@ -127,21 +138,41 @@ class Packer {
   readonly #path: { depth: number; text: string; anchor: string }[] = [];
   readonly #anchors = new Map<string, number>();
   #open: Open | undefined;
+  /** Of the block that is added. */
+  #line = 0;
 
   add(block: Block): void {
+    this.#add(block);
+    this.#line += linesIn(block.raw);
+  }
+
+  #add(block: Block): void {
     if (block.heading !== undefined) this.#heading(block.raw, block.heading);
     else if (block.raw.length > WHOLE) this.#long(block.raw);
     else this.#block(block.raw);
   }
 
   end(): void {
-    if (this.#open !== undefined && this.#open.text.trim() !== '')
+    if (this.#open !== undefined && this.#open.text.trim() !== '') {
+      const { text, line, headings, anchor, sections } = this.#open;
+      const trimmed = text.replace(EMPTY_LINES, '');
       this.chunks.push({
-        text: trimLines(this.#open.text),
-        headings: this.#open.headings,
-        ...(this.#open.anchor !== undefined && { anchor: this.#open.anchor }),
+        text: trimmed.trimEnd(),
+        headings,
+        ...(anchor !== undefined && { anchor }),
+        line: line + linesIn(text) - linesIn(trimmed),
+        ...(sections.length > 0 && { sections }),
       });
+    }
     this.#open = undefined;
+  }
+
+  /** Begins a chunk, of which the headings are those of the current section. */
+  #begin(text: string, line: number, headingsFrom: 0 | undefined): void {
+    this.#open = {
+      ...{ text, line, headingsFrom, headingsLine: line, sections: [] },
+      ...{ headings: this.#headings, anchor: this.#anchor },
+    };
   }
 
   get #headings(): string[] {
@@ -173,23 +204,30 @@ class Packer {
     if (this.#open !== undefined && this.#open.text.length + raw.length > TARGET) this.end();
     if (this.#open === undefined || this.#open.text.trim() === '') {
       // The blank line after a long block may have begun a chunk already.
-      this.#open = { text: raw, headings: this.#headings, anchor: this.#anchor, headingsFrom: 0 };
+      this.#begin(raw, this.#line, 0);
     } else {
-      if (this.#open.headingsFrom === 0) {
-        this.#open.headings = this.#headings;
-        this.#open.anchor = this.#anchor;
-      }
-      this.#open.headingsFrom ??= this.#open.text.length;
-      this.#open.text += raw;
+      const current = this.#open;
+      const section = { headings: this.#headings, anchor: this.#anchor, line: this.#line };
+      if (current.headingsFrom === 0) {
+        current.headings = section.headings;
+        current.anchor = section.anchor;
+      } else if (current.headingsFrom === undefined) {
+        current.headingsFrom = current.text.length;
+        current.headingsLine = this.#line;
+        current.sections.push(section);
+      } else current.sections.splice(-1, 1, { ...section, line: current.headingsLine });
+      current.text += raw;
     }
   }
 
   #block(raw: string): void {
     const open = this.#open;
     if (open !== undefined && open.text.length + raw.length > TARGET) this.#breakBefore(open);
-    this.#open ??= { text: '', headings: this.#headings, anchor: this.#anchor, headingsFrom: undefined };
-    this.#open.text += raw;
-    if (raw.trim() !== '') this.#open.headingsFrom = undefined;
+    if (this.#open === undefined) this.#begin('', this.#line, undefined);
+    const current = this.#open;
+    if (current === undefined) return;
+    current.text += raw;
+    if (raw.trim() !== '') current.headingsFrom = undefined;
   }
 
   /** Ends the chunk; trailing headings move to the next one. */
@@ -202,22 +240,31 @@ class Packer {
     }
     const kept = open.text.slice(from);
     open.text = open.text.slice(0, from);
+    // That of the headings.
+    open.sections.pop();
     this.end();
-    this.#open = { text: kept, headings: this.#headings, anchor: this.#anchor, headingsFrom: 0 };
+    this.#begin(kept, open.headingsLine, 0);
   }
 
   #long(raw: string): void {
     if (this.#open !== undefined) this.#breakBefore(this.#open);
-    for (const piece of splitBlock(raw, WHOLE)) {
-      this.#block(piece);
+    const start = this.#line;
+    for (const { text, line } of splitBlock(raw, WHOLE)) {
+      this.#line = start + line;
+      this.#block(text);
       this.end();
     }
+    this.#line = start;
   }
 }
 
-/** Removes leading empty lines and trailing white space; the first line keeps its indentation. */
-function trimLines(text: string): string {
-  return text.replace(/^(?:[ \t]*\n)+/, '').trimEnd();
+/** At the beginning of a chunk; the first line keeps its indentation. */
+const EMPTY_LINES = /^(?:[ \t]*\n)+/;
+
+function linesIn(text: string): number {
+  let count = 0;
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) count += 1;
+  return count;
 }
 
 /**

@@ -1,12 +1,12 @@
 import { parse } from 'yaml';
 import { membersOf } from '../../../core/foreign.ts';
-import { type Chunk, chunksOf } from './chunk.ts';
-import { dependenciesOf, linksOf, type SiteBase } from './links.ts';
+import { type Chunk, chunksOf, type Section } from './chunk.ts';
+import { dependenciesOf, isMdx, linksOf, type SiteBase } from './links.ts';
 import { withoutJsx } from './mdx.ts';
 import { withoutShortcodes } from './shortcodes.ts';
 
 /** Increase this when the same document would yield different chunks, so that every document is read again. */
-export const CHUNKER_VERSION = 5;
+export const CHUNKER_VERSION = 6;
 
 export interface MarkdownDocument {
   readonly title: string;
@@ -19,32 +19,30 @@ export interface MarkdownDocument {
   readonly dependencies: readonly string[];
 }
 
-/** A chunk with its place in the file. */
+/** A section in a chunk. */
+export interface PlacedSection extends Section {
+  /** Line of the chunk's text that it begins at, from 0. */
+  readonly at: number;
+}
+
+/** A chunk with its place in the file: lines count from 1. */
 export interface PlacedChunk extends Chunk {
-  /** Of its first line, from 1; undefined if that line is not in the file, as after a tag was removed from it. */
-  readonly line?: number;
+  readonly sections?: readonly PlacedSection[];
 }
 
 const SUMMARY = 500;
 const MDX_COMMENT = /\{\/\*.{0,1000}?\*\/\}/gs;
 
-/** Lines that are searched for the beginning of a chunk, after that of the one before. */
-const SEARCHED_LINES = 2_000;
-
-/** Finds where chunks begin in the file that they are from. Both are in the same order. */
-function placed(chunks: readonly Chunk[], source: string): PlacedChunk[] {
-  const lines = source.split('\n');
-  let from = 0;
-  return chunks.map((chunk) => {
-    const [first = ''] = chunk.text.split('\n', 1);
-    const wanted = first.trimEnd();
-    const end = Math.min(lines.length, from + SEARCHED_LINES);
-    let at = from;
-    while (at < end && lines[at]?.trimEnd() !== wanted) at += 1;
-    if (wanted === '' || at >= end) return chunk;
-    from = at + 1;
-    return { ...chunk, line: at + 1 };
+/** The chunk with lines of the file, and without the document's title, which precedes the headings anyway. */
+function placed(chunk: Chunk, lineOf: (line: number) => number, title: string): PlacedChunk {
+  const place = <S extends Section>(section: S): S => ({
+    ...section,
+    line: lineOf(section.line),
+    headings: section.headings[0] === title ? section.headings.slice(1) : section.headings,
   });
+  const { sections, ...rest } = chunk;
+  const inside = sections?.map((section) => ({ ...place(section), at: section.line - chunk.line }));
+  return { ...place(rest), ...(inside !== undefined && { sections: inside }) };
 }
 
 /**
@@ -56,12 +54,6 @@ function cleaned(text: string): string {
     .replace(/\r\n?/g, '\n')
     .replaceAll('\0', '\ufffd')
     .toWellFormed();
-}
-
-/** Removes the document's title, which precedes the headings anyway. */
-function withoutTitle<T extends Chunk>(chunk: T, title: string): T {
-  const { headings } = chunk;
-  return headings[0] === title ? { ...chunk, headings: headings.slice(1) } : chunk;
 }
 
 /** The first chunk without its headings. */
@@ -92,14 +84,19 @@ export function markdownDocument(
   const whole = cleaned(source);
   const matter = frontMatter(whole);
   const body = withoutShortcodes(matter.body);
-  const text = path.toLowerCase().endsWith('.mdx') ? withoutJsx(body) : body;
+  const traced = isMdx(path) ? withoutJsx(body) : undefined;
+  const text = traced?.text ?? body;
+  // Shortcodes leave the lines as they are.
+  const before = whole.split('\n').length - body.split('\n').length;
+  const lineOf = (line: number): number =>
+    before + 1 + (traced === undefined ? line : (traced.lines[line] ?? 0));
   const chunks = chunksOf(text);
   const fileName = path.slice(path.lastIndexOf('/') + 1).replace(/\.mdx?$/i, '');
   const found = title ?? matter.title ?? chunks[0]?.headings[0] ?? fileName;
   return {
     title: found,
     summary: cut(matter.description ?? firstWords(chunks)),
-    chunks: placed(chunks, whole).map((chunk) => withoutTitle(chunk, found)),
+    chunks: chunks.map((chunk) => placed(chunk, lineOf, found)),
     // MDX without its tags and imports has no links in them.
     links: linksOf(body.replace(MDX_COMMENT, ''), path, base),
     dependencies: dependenciesOf(text, path, matter.dependsOn, base),

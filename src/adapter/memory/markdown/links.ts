@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import { decodedUri } from '../../../core/foreign.ts';
-import { type Fence, fenceAfter } from './split-block.ts';
+import { proseLines } from './prose.ts';
 
 /** Characters of a line that are searched for dependencies. */
 const DEPENDENCY_LINE = 4_000;
@@ -29,8 +29,18 @@ const LINK = /\[[^\]]{0,200}\]\(\s{0,5}<?([^\s()<>]{1,500})[^()]{0,200}\)/g;
 /** The folder of a site, in which Docusaurus keeps documents in a folder: that, or the site itself, is the docs folder. */
 const SITE = '@site/';
 
-/** Links of a line that follow such a phrase directly, or another such link and a comma or "and". */
-function dependenciesIn(line: string): string[] {
+/** A denial in front of such a phrase, in the same part of its sentence: `does not depend on`, `no longer requires`, `used to need`. */
+const DENIED =
+  /(?:\b(?:not(?! (?:only|just|merely))|cannot|never|no longer|no more|nothing|none|nobody|neither|nor|without|hardly|rarely|seldom|used to)\b|n['’]t\b)(?:\s+(?!(?:and|or|but|so|because|which|that|if|when|it|this|then)\b)[^\s.,;:!?]+){0,5}\s*$/i;
+/** Characters in front of a phrase in which it may be denied. */
+const DENIAL = 120;
+
+/**
+ * Links of a line that follow such a phrase directly, or another such link and a comma or "and".
+ *
+ * @param before the line before, if the sentence may begin there
+ */
+function dependenciesIn(line: string, before: string): string[] {
   if (!DEPENDS.test(line)) return [];
   const found: string[] = [];
   let end = 0;
@@ -39,9 +49,14 @@ function dependenciesIn(line: string): string[] {
     const between = line.slice(end, link.index);
     const phrase = new RegExp(`(?:${DEPENDS.source})`, 'gi');
     let last: number | undefined;
-    for (const one of between.matchAll(phrase)) last = one.index + one[0].length;
+    let isDenied = false;
+    for (const one of between.matchAll(phrase)) {
+      last = one.index + one[0].length;
+      isDenied = DENIED.test(`${before} ${line.slice(0, end + one.index)}`.slice(-DENIAL));
+    }
     follows =
-      NEAR.test(last === undefined ? between : between.slice(last)) && (last !== undefined || follows);
+      NEAR.test(last === undefined ? between : between.slice(last)) &&
+      (last === undefined ? follows : !isDenied);
     if (follows) found.push(link[1] ?? '');
     end = link.index + link[0].length;
   }
@@ -63,19 +78,22 @@ export function dependenciesOf(
   const found = new Set<string>();
   const folder = posix.dirname(path);
   for (const one of named) found.add(/[/.]/.test(one) ? (resolved(one, folder, base) ?? one) : one);
-  let fence: Fence | undefined;
-  for (const line of text.split('\n')) {
-    const next = fenceAfter(line, fence);
-    const isCode = fence !== undefined || next !== undefined;
-    fence = next;
-    if (isCode || !line.includes('](')) continue;
-    for (const target of dependenciesIn(line.slice(0, DEPENDENCY_LINE))) {
+  let before = '';
+  for (const whole of proseLines(text, !isMdx(path))) {
+    const line = whole.slice(0, DEPENDENCY_LINE);
+    for (const target of line.includes('](') ? dependenciesIn(line, before) : []) {
       const link = resolved(target, folder, base);
       if (link !== undefined && link !== path) found.add(link);
     }
+    before = line.slice(-DENIAL);
     if (found.size >= LINKS) break;
   }
   return [...found].slice(0, LINKS);
+}
+
+/** Whether a document is MDX, which has no code by indentation. */
+export function isMdx(path: string): boolean {
+  return path.toLowerCase().endsWith('.mdx');
 }
 
 function targetsOf(line: string): string[] {
@@ -151,19 +169,15 @@ export function pathOfAddress(address: string, base: SiteBase): string | undefin
 const MAY_LINK = /\]\(|\]:|\[\[|(?:href|to|src|file|path)=|^(?:import|export|\})/;
 
 /**
- * Links from a document to others: paths in the docs folder without fragment, with their number. Code is ignored.
+ * Links from a document to others: paths in the docs folder without fragment, with their number. Code and comments are ignored.
  *
  * @param path of the document in the docs folder, with `/`
  */
 export function linksOf(text: string, path: string, base?: SiteBase): Map<string, number> {
   const links = new Map<string, number>();
   const folder = posix.dirname(path);
-  let fence: Fence | undefined;
-  for (const line of text.split('\n')) {
-    const next = fenceAfter(line, fence);
-    const isCode = fence !== undefined || next !== undefined;
-    fence = next;
-    if (isCode || !MAY_LINK.test(line)) continue;
+  for (const line of proseLines(text, !isMdx(path))) {
+    if (!MAY_LINK.test(line)) continue;
     for (const target of targetsOf(line)) {
       const link = resolved(target, folder, base);
       if (link === undefined || link === path) continue;

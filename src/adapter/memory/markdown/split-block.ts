@@ -48,20 +48,26 @@ function* pieces(raw: string, limit: number): Generator<string> {
  * again, with its language, in the next one.
  *
  * @param limit characters per piece, not counting the added fence lines
+ * @returns pieces with the line of the block, from 0, that they continue with
  */
-export function splitBlock(raw: string, limit: number): string[] {
-  const done: string[] = [];
+export function splitBlock(raw: string, limit: number): { readonly text: string; readonly line: number }[] {
+  const done: { text: string; line: number }[] = [];
   let current = '';
+  let begin = 0;
+  let line = 0;
   let fence: Fence | undefined;
   for (const piece of pieces(raw, limit)) {
     if (current.length + piece.length > limit && current !== '') {
-      done.push(fence === undefined ? current : `${endLine(current)}${fence.indent}${fence.marker}\n`);
+      const text = fence === undefined ? current : `${endLine(current)}${fence.indent}${fence.marker}\n`;
+      done.push({ text, line: begin });
       current = fence === undefined ? '' : `${fence.indent}${fence.marker}${fence.info}\n`;
+      begin = line;
     }
     current += piece;
+    if (piece.endsWith('\n')) line += 1;
     fence = fenceAfter(piece.replace(/\n$/, ''), fence);
   }
-  if (current !== '') done.push(current);
+  if (current !== '') done.push({ text: current, line: begin });
   return done;
 }
 

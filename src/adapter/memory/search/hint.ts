@@ -58,9 +58,9 @@ export async function hintFor(
 
 function emptyHint(what: string, namespace: string): string {
   if (namespace === DEFAULT_NAMESPACE)
-    return `${what}: ingest a document, or add .md files to the docs folder and start a sync`;
+    return `${what}: store documents with ingest_document, or add .md files to the docs folder`;
   return (
-    `${what} in the namespace "${namespace}": check its name, which is case-sensitive, or ingest a document. The docs folder ` +
+    `${what} in the namespace "${namespace}": check its name, which is case-sensitive, or store documents with ingest_document. The docs folder ` +
     `belongs to the namespace "${DEFAULT_NAMESPACE}"`
   );
 }

@@ -2,6 +2,7 @@ import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { selectResults } from '../../../core/search-results.ts';
 import { type DocsPlaces, docsPlaces } from '../docs-folders.ts';
 import type { Entity, EntityType, FoundEntity, Store } from '../store.ts';
+import { citedSection } from './cited-section.ts';
 import { type Copy, currentFirst, type Distinct, distinct } from './distinct.ts';
 import { hintFor, SEARCHED } from './hint.ts';
 import { type LetterSample, letterSample, type SearchedLetters, searchedLetters } from './letters.ts';
@@ -311,7 +312,8 @@ function shown(
   located: DocsPlaces,
 ): SearchResult {
   const { entity, score, cosine, words, vector, fused } = passage;
-  const { id, name, type, content, metadata } = entity;
+  const { id, type, content } = entity;
+  const { name, metadata } = citedSection(entity, query);
   const isLong = content.length > MEMORY_STORE_LIMITS.resultLength;
   const debug = {
     words: rounded(words),

@@ -250,7 +250,12 @@ function Origin({
       </>
     );
   const source = <code>{visible(field('source') || field('path') || '/')}</code>;
-  const from = field('origin') === 'docs_dir' ? 'in the docs folder' : 'stored by a call';
+  const from =
+    field('origin') !== 'docs_dir'
+      ? 'stored by a call'
+      : field('folder') === ''
+        ? 'in the docs folder'
+        : `in the docs folder ${visible(field('folder'))}`;
   if (type === 'workspace') return <>The folder {source} of the docs folder.</>;
   if (type === 'doc_file')
     return (

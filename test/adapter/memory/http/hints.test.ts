@@ -18,7 +18,9 @@ async function hint(backend: TestBackend, body: object, headers = {}): Promise<s
 
 test('an empty memory says how to store something', async () => {
   await using backend = await memoryBackend();
-  expect(await hint(backend, {})).toMatch(/^nothing is stored yet: ingest a document, or add \.md files/);
+  expect(await hint(backend, {})).toMatch(
+    /^nothing is stored yet: store documents with ingest_document, or add \.md files/,
+  );
 });
 
 test('an empty namespace says that its name may be wrong, and names no other tenant', async () => {
@@ -30,7 +32,7 @@ test('an empty namespace says that its name may be wrong, and names no other ten
   );
   const found = await hint(backend, {}, IN_ALICE);
   expect(found).toBe(
-    'nothing is stored yet in the namespace "alice": check its name, which is case-sensitive, or ingest a document. The docs ' +
+    'nothing is stored yet in the namespace "alice": check its name, which is case-sensitive, or store documents with ingest_document. The docs ' +
       'folder belongs to the namespace "default"',
   );
 });

@@ -21,6 +21,19 @@ test.each<[string, readonly string[]]>([
   ['```yaml\nservices:\n  web:\n    depends_on: [b.md]\n```', []],
   ['---\ndepends_on:\n  - ../b.md\n  - Getting Started\n  - 7\n---\n', ['b.md', 'Getting Started']],
   ['---\ndepends_on: {a: 1}\n---\n', []],
+  ['It does not depend on [B](b.md).', []],
+  ["It doesn't in any way depend on [B](b.md), and requires [C](c.md).", ['guide/c.md']],
+  ['It no longer requires [B](b.md).', []],
+  ['Since 2.0, the client never needs [B](b.md) or [C](c.md).', []],
+  ['None of these builds on [B](b.md).', []],
+  ['It used to depend on [B](b.md).', []],
+  ['The server does not\ndepend on [B](b.md).', []],
+  ['Es hängt nicht ab von [B](b.md).', []],
+  ['It does not only depend on [B](b.md).', ['guide/b.md']],
+  ['It is not small and requires [B](b.md).', ['guide/b.md']],
+  ['If there is no cache, it requires [B](b.md).', ['guide/b.md']],
+  ['It is not finished. It depends on [B](b.md).', ['guide/b.md']],
+  ['    depends on [B](b.md)\n\nText <!-- requires [C](c.md) --> and `needs [D](d.md)`.', []],
 ])('the text %j names its dependencies', (text, expected) => {
   expect(dependencies(text)).toEqual(expected);
 });

@@ -80,17 +80,66 @@ describe('places of chunks', () => {
     ]);
   });
 
-  test('pieces of a long section have lines of their own, and those of changed text none that is wrong', () => {
+  test('pieces of a long section have lines of their own, also those of text that was changed', () => {
     const paragraphs = Array.from({ length: 4 }, (_, index) => `Paragraph ${index}. ${long}`);
     const mdx = ['# A', '', ...paragraphs.flatMap((each) => [each, '']), `<Note>Inside</Note> ${long}`].join(
       '\n',
     );
     const { chunks } = markdownDocument(mdx, 'a.mdx');
-    const lines = mdx.split('\n');
+    const lines = mdx.split('\n').map((line) => line.replace(/<\/?Note>/g, '').trimEnd());
     expect(chunks.length).toBeGreaterThan(2);
-    for (const { line, text } of chunks)
-      if (line !== undefined) expect(lines[line - 1]?.trimEnd()).toBe(text.split('\n')[0]);
-    expect(chunks.at(-1)?.line).toBeUndefined();
+    for (const { line, text } of chunks) expect(lines[line - 1]).toBe(text.split('\n')[0]);
+    expect(chunks.at(-1)?.line).toBe(mdx.split('\n').length);
+  });
+
+  test('equal headings, some of them inside of a passage, have lines of their own', () => {
+    const source = ['# A', '', '## Options', '', 'One.', '', '## Run', '', long, '', '## Options', '', long];
+    const places = markdownDocument(source.join('\n'), 'a.md').chunks.map(({ line, anchor, sections }) => [
+      line,
+      anchor,
+      sections?.map((one) => [one.line, one.at, one.anchor]),
+    ]);
+    expect(places).toEqual([
+      [1, 'options', [[7, 6, 'run']]],
+      [11, 'options-1', undefined],
+    ]);
+  });
+
+  test('a passage of MDX after imports, tags and comments of several lines has the line of its text', () => {
+    const mdx = [
+      '---',
+      'title: T',
+      '---',
+      "import A from './a'",
+      "import B from './b'",
+      '',
+      '<Tabs',
+      '  defaultValue="x">',
+      '<TabItem>First words.</TabItem>',
+      '{/* a comment',
+      'of two lines */}',
+      '',
+      '## Next',
+      '',
+      long,
+    ].join('\n');
+    expect(
+      markdownDocument(mdx, 'a.mdx').chunks.map(({ line, sections }) => [line, sections?.[0]?.line]),
+    ).toEqual([[9, 13]]);
+  });
+
+  test('the pieces of a program that is too long have the lines at which they continue', () => {
+    const program = Array.from({ length: 400 }, (_, index) => `const constant${index} = 'value of it';`);
+    const source = ['# A', '', '```js', ...program, '```'];
+    const { chunks } = markdownDocument(source.join('\n'), 'a.md');
+    expect(chunks.length).toBeGreaterThan(1);
+    for (const { line, text } of chunks.slice(1)) expect(source[line - 1]).toBe(text.split('\n')[1]);
+  });
+
+  test('lines of a long document are found in time', () => {
+    const source = '<T>a</T>\n\n## B\n\n'.repeat(60_000);
+    const { chunks } = markdownDocument(source, 'a.mdx');
+    expect(chunks.at(-1)?.line).toBeGreaterThan(230_000);
   });
 });
 
@@ -119,7 +168,7 @@ describe('MDX', () => {
     ].join('\n');
     expect(
       withoutJsx(mdx)
-        .replace(/\n{2,}/g, '\n')
+        .text.replace(/\n{2,}/g, '\n')
         .trim(),
     ).toBe(
       [
@@ -137,7 +186,7 @@ describe('MDX', () => {
 
   test('MDX constructs that are never closed stay as text', () => {
     for (const text of ['<Card title="', 'a < b', '{/* open', '<Card {', '`<Card'])
-      expect(withoutJsx(text)).toBe(text);
+      expect(withoutJsx(text).text).toBe(text);
   });
 });
 
@@ -168,13 +217,7 @@ describe('links', () => {
   test('links of wikis refer to a document of that name in any folder, if it is the only one', () => {
     const text =
       'See [[Set up]], [[ops/Backup#Restore|the backup]], [[]], [not](x.md "[[a]]") and `[[Code]]`.';
-    expect([...linksOf(text, 'a.md').keys()]).toEqual([
-      'x.md',
-      '[[Set up]]',
-      '[[ops/Backup]]',
-      '[[a]]',
-      '[[Code]]',
-    ]);
+    expect([...linksOf(text, 'a.md').keys()]).toEqual(['x.md', '[[Set up]]', '[[ops/Backup]]', '[[a]]']);
     const there = new LinkedDocuments(['guide/set up.md', 'ops/backup.md', 'x/Twice.md', 'y/twice.mdx']);
     expect(
       ['[[Set up]]', '[[ops/Backup]]', '[[Twice]]', '[[x/Twice]]', '[[none]]'].map((link) =>
@@ -197,6 +240,37 @@ describe('links', () => {
 
   test.each(['docs', 'ftp://example.com', ''])('%j is no place of a site', (text) => {
     expect(siteBaseIn(text)).toBeUndefined();
+  });
+});
+
+describe('code and comments', () => {
+  const links = (text: string, path = 'page.md'): string[] => [...linksOf(text, path).keys()];
+
+  test.each<[string, string, readonly string[]]>([
+    ['indented code', 'Text:\n\n    see [a](a.md)\n\n    [b](b.md)\n\n[c](c.md)', ['c.md']],
+    ['text in a list', '- item\n\n    more [a](a.md)\n\n        [b](b.md)\n', ['a.md', 'b.md']],
+    ['a paragraph that is continued', 'Text\n    of [a](a.md)', ['a.md']],
+    ['code in a line', '`[a](a.md)` ``[b](b.md) ` `` [`c`](c.md) ` [d](d.md)', ['c.md', 'd.md']],
+    [
+      'a comment',
+      '[a](a.md) <!-- [b](b.md) --> [c](c.md) <!-- x\n[d](d.md)\n--> [e](e.md)',
+      ['a.md', 'c.md', 'e.md'],
+    ],
+    ['a comment with a fence', '<!--\n```\n[a](a.md)\n-->\n[b](b.md)', ['b.md']],
+    ['a comment without an end', '<!-- [a](a.md)\n[b](b.md)', ['a.md', 'b.md']],
+    ['a comment in code', '```html\n<!--\n```\n[a](a.md)\n', ['a.md']],
+  ])('links of %s', (_name, text, expected) => {
+    expect(links(text)).toEqual(expected);
+  });
+
+  test('indented lines of MDX are text', () => {
+    expect(links('<Card>\n\n    [a](a.md)\n\n</Card>', 'page.mdx')).toEqual(['a.md']);
+  });
+
+  test('hostile lines are read in time', () => {
+    expect(links(`${'`'.repeat(200_000)} [a](a.md)`)).toEqual(['a.md']);
+    expect(links(`${'<!-- '.repeat(100_000)}[a](a.md)`)).toEqual(['a.md']);
+    expect(links(`${'`a '.repeat(100_000)}\n[a](a.md)`)).toEqual(['a.md']);
   });
 });
 

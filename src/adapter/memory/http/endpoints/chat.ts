@@ -31,7 +31,7 @@ export const chat = defineEndpoint({
     if (bytes > LIMITS.turnBytes) {
       throw new MemoryError(
         'body_too_large',
-        `\`content\` has ${bytes} bytes, the maximum is ${LIMITS.turnBytes}: store a document with ingest/docs`,
+        `\`content\` has ${bytes} bytes, the maximum is ${LIMITS.turnBytes}: store it as a document with ingest_document`,
       );
     }
     const { turn: stored, deduplicated } = await memory.store.appendTurn({

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { jsonIn } from '../../../../core/foreign.ts';
 import { MEMORY_API_LIMITS as LIMITS, MEMORY_STORE_LIMITS } from '../../../../core/memory-limits.ts';
+import { docsPlaces } from '../../docs-folders.ts';
 import { defineEndpoint, entityTypes, NOT_A_CURSOR, pageLimit } from '../endpoint.ts';
 import { MemoryError } from '../memory-error.ts';
 
@@ -43,6 +44,7 @@ export const entity = defineEndpoint({
     const [found] = await memory.store.entities([id]);
     if (found === undefined) throw new MemoryError('memory_not_found', 'no entity has this id');
     const { title: _title, heading: _heading, searchText: _words, ...shown } = found;
-    return { body: shown };
+    const located = await docsPlaces(memory.store, memory.docsFolder);
+    return { body: { ...shown, metadata: located(shown.metadata) } };
   },
 });

@@ -32,7 +32,7 @@ function unknown(entityId: string, near: readonly string[]): MemoryError {
   const shown = entityId.length > 100 ? `${entityId.slice(0, 100)}…` : entityId;
   const hint =
     near.length === 0
-      ? 'No similar name exists: search for a text that it contains.'
+      ? 'No similar name exists: look with search_knowledge for a text that it contains.'
       : `Similar names: ${near.join(', ')}`;
   return new MemoryError('memory_not_found', `No entity '${shown}'. ${hint}`, { near });
 }

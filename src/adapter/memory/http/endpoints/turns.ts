@@ -5,9 +5,13 @@ import { defineEndpoint, NOT_A_CURSOR, pageLimit, sessionId, wholeNumber } from 
 import { MemoryError } from '../memory-error.ts';
 import { shownTurns } from './shown-turns.ts';
 
+const TIME =
+  'expected a date such as 2026-01-31, which begins at midnight in UTC, or a time with its zone, such as 2026-01-31T12:00:00Z ' +
+  'or 2026-01-31T12:00:00+01:00';
+
 /** Compared as text with the times that the store writes, so an offset is converted. */
-export const time = z.iso
-  .datetime({ offset: true, error: 'expected a time such as 2026-01-31T12:00:00Z' })
+export const time = z
+  .union([z.iso.datetime({ offset: true }), z.iso.date()], { error: TIME })
   .transform((value) => new Date(value).toISOString())
   .optional();
 
