@@ -13,6 +13,8 @@ export async function buildVictim(folder: string): Promise<string> {
     configFile: false,
     logLevel: 'error',
     root: ROOT,
+    // The folder has no packages beside it.
+    ssr: { noExternal: true },
     build: {
       ssr: true,
       outDir: folder,
