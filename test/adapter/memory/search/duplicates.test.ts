@@ -116,3 +116,81 @@ test('a copy that was ingested is named with its source', async () => {
   const places = [first.metadata.source, ...first.alsoIn.map(({ source }: Json) => source)];
   expect(places.sort()).toEqual(['https://wiki.test/setup', 'setup.md']);
 });
+
+/** Texts of about fifty words, of which each repeats the one before it except for two words, and the last not the first. */
+const CHAIN = [
+  'two tests and one sample',
+  'two tests and nine rehearsals',
+  'six drills and nine rehearsals',
+] as const;
+const chained = (part: string): string =>
+  `The keeper of the weather station writes down wind, rain and pressure at seven in the morning, compares them with those of ` +
+  `the harbour, sends both to the institute by telegram, and repeats it at noon with ${part} of ` +
+  `the old barometer, the thermometer, the gauge beside it and every lamp on winter days.`;
+const ORDERS = [
+  [0, 1, 2],
+  [0, 2, 1],
+  [1, 0, 2],
+  [1, 2, 0],
+  [2, 0, 1],
+  [2, 1, 0],
+] as const;
+
+test.each(ORDERS)(
+  'passages that a third one resembles are one result, whichever of them is the best: %i, %i, %i',
+  async (...order) => {
+    const docs = Object.fromEntries(
+      order.map((place, index) => [`${'abc'[index]}.md`, page('Station', chained(CHAIN[place] ?? ''))]),
+    );
+    const [first, ...others] = await results(docs, 'keeper of the weather station telegram');
+    expect(others).toEqual([]);
+    expect(first.alsoIn).toHaveLength(2);
+  },
+);
+
+test('what is merged does not depend on the order in which passages were stored', async () => {
+  const merged = async (order: readonly number[]): Promise<string[][]> => {
+    await using backend = await memoryBackend();
+    for (const place of order)
+      await backend.post('ingest/docs', {
+        title: 'Station',
+        content: page('Station', chained(CHAIN[place] ?? '')),
+        source: `https://wiki.test/${place}`,
+      });
+    const found = (await backend.post('search', { query: 'keeper of the weather station telegram' })).body;
+    return found.results.map(({ metadata, alsoIn = [] }: Json) =>
+      [metadata, ...alsoIn].map(({ source }: Json) => source),
+    );
+  };
+  const [first, ...others] = await Promise.all(ORDERS.map(merged));
+  expect(first).toHaveLength(1);
+  for (const other of others) expect(other).toEqual(first);
+});
+
+test.each([
+  ['more.md', 'less.md'],
+  ['z-more.md', 'a-less.md'],
+])('a passage with one more word of the query stands for its copy without it: %s, %s', async (more, less) => {
+  const found = await results(
+    {
+      [more]: page('Station', chained('two tests and one zeppelin')),
+      [less]: page('Station', `${chained('two tests and one sample')} Weather station, weather station.`),
+    },
+    'weather station zeppelin',
+    { minScore: 0.1 },
+  );
+  expect(placesOf(found)).toEqual([more]);
+  expect(found[0].alsoIn).toMatchObject([{ path: less, differs: ['sample'] }]);
+});
+
+test('passages from a template stay apart, also beside one that lacks the word of each', async () => {
+  const found = await results(
+    {
+      'debian.md': page('Setup', `${INSTALL} On Debian too.`),
+      'fedora.md': page('Setup', `${INSTALL} On Fedora too.`),
+      'windows.md': page('Setup', `${INSTALL} On Windows too.`),
+    },
+    'install the command line tool on Debian or Fedora',
+  );
+  expect(placesOf(found)).toEqual(expect.arrayContaining(['debian.md', 'fedora.md']));
+});
