@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import {
   chmodSync,
   cpSync,
@@ -7,6 +7,7 @@ import {
   readdirSync,
   readFileSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -14,7 +15,9 @@ import { expect, test } from 'vitest';
 import { tarOf, zipOf } from '../kit/archives.ts';
 import { cli, type Ran } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
+import { AGCTL, agctl } from '../kit/process.ts';
 import { tinyModel } from '../kit/tiny-model.ts';
+import { until } from '../kit/until.ts';
 
 const WORDS = { zebra: [1, 0, 0.1], horse: [0.9, 0.1, 0.2], tax: [0, 1, 0], harbour: [0.2, 0, 1] };
 /** A tokenizer of SentencePiece's kind, as multilingual models have it: no words, but pieces with a probability. */
@@ -297,9 +300,10 @@ test('another model never replaces one, and a bad name is refused', async () => 
   expect(readdirSync(own.models)).toEqual(['tiny']);
 });
 
-test('without the runtime, a model is added unopened, with the command that installs it', async () => {
-  await using own = await kit();
-  // The program without its node_modules, as after an installation without the optional package.
+/** The program without its node_modules, as after an installation without the optional package. */
+function withoutRuntime(
+  own: Kit,
+): (...args: string[]) => { readonly stdout: string; readonly stderr: string } {
   const bundle = join(own.path, 'program');
   const root = join(import.meta.dirname, '../..');
   for (const part of ['bin', 'dist/cli', 'package.json'])
@@ -310,19 +314,92 @@ test('without the runtime, a model is added unopened, with the command that inst
     if (name !== 'onnxruntime-node' && !name.startsWith('.'))
       symlinkSync(join(packages, name), join(bundle, 'node_modules', name));
   const env = { ...process.env, MEMORY_MODELS_DIR: own.models };
-  const agctl = (...args: string[]) =>
+  return (...args) =>
     spawnSync(process.execPath, [join(bundle, 'bin/agctl.js'), 'memory', 'model', ...args], {
       cwd: own.path,
       env,
       encoding: 'utf8',
     });
+}
+
+test('without the runtime, a model is added unloaded, with the command that installs it', async () => {
+  await using own = await kit();
+  const agctl = withoutRuntime(own);
   const added = agctl('add', 'tiny');
   expect(added.stdout).toMatch(/^added: tiny\n/);
   expect(added.stderr).toContain(
-    'the model was not opened: the package onnxruntime-node is not installed: run `npm install --ignore-scripts onnxruntime-node@1` where agctl is installed, with `--global` if it is installed globally',
+    'the model was not loaded, only its files were checked: the package onnxruntime-node is not installed: run `npm install --ignore-scripts onnxruntime-node@1` where agctl is installed, with `--global` if it is installed globally',
   );
-  expect(agctl('list').stdout).toContain('not opened');
+  expect(agctl('list').stdout).toContain('not loaded');
   // With the runtime, the same command opens it.
   expect((await own.run('add', 'tiny')).stdout).toContain('added: tiny, vectors of 3 numbers');
   expect(existsSync(join(own.models, 'tiny/agctl-model.json'))).toBe(true);
+});
+
+test('without the runtime, files that are no sentence model are refused, and nothing is left of them', async () => {
+  await using own = await kit();
+  const agctl = withoutRuntime(own);
+  const model = readFileSync(modelFile(own.path));
+  const half = model.length >> 1;
+  const tokenizer = join(own.path, 'tiny/tokenizer.json');
+  const words = readFileSync(tokenizer);
+  for (const [change, message] of [
+    [model.subarray(0, half), /model\.onnx is no ONNX model, or is damaged or was not copied completely/],
+    [Buffer.concat([model.subarray(0, half), Buffer.alloc(model.length)]), /model\.onnx is no ONNX model/],
+    [Buffer.alloc(0), /model\.onnx is no ONNX model/],
+    [Buffer.from('{"not": "a model"}'), /model\.onnx is no ONNX model/],
+    [Buffer.from(model.toString('latin1').replaceAll('input_ids', 'pix_value'), 'latin1'), /wants pix_value/],
+  ] as const) {
+    writeFileSync(modelFile(own.path), change);
+    const { stdout, stderr } = agctl('add', 'tiny');
+    expect([stdout, stderr]).toEqual(['', expect.stringMatching(message)]);
+    expect(stderr).not.toContain('.adding-');
+  }
+  writeFileSync(modelFile(own.path), model);
+  for (const [change, message] of [
+    ['{', /tokenizer\.json is not valid JSON/],
+    ['{"model": {"type": "Unheard"}}', /tokenizer\.json is not supported/],
+  ] as const) {
+    writeFileSync(tokenizer, change);
+    expect(agctl('add', 'tiny').stderr).toMatch(message);
+  }
+  writeFileSync(tokenizer, words);
+  writeFileSync(join(own.path, 'tiny/modules.json'), '[{"type": "x.Dense"}]');
+  expect(agctl('add', 'tiny').stderr).toMatch(/a module Dense: only Transformer, Pooling and Normalize/);
+  expect(readdirSync(own.models)).toEqual([]);
+});
+
+test('several processes that add one model at the same time all succeed', async () => {
+  await using own = await kit();
+  const env = { MEMORY_MODELS_DIR: own.models };
+  const ends = await Promise.all(
+    Array.from({ length: 6 }, () => agctl(['memory', 'model', 'add', 'tiny'], { env, cwd: own.path })),
+  );
+  for (const { code, stdout, stderr } of ends) {
+    expect([code, stderr]).toEqual([0, expect.not.stringContaining('error')]);
+    expect(stdout).toMatch(/^(?:added|already there): tiny/);
+  }
+  expect(readdirSync(own.models)).toEqual(['tiny']);
+});
+
+test('what a killed process has left is removed by the next one, and not what another one is adding', async () => {
+  await using own = await kit();
+  // Copied for as long as it takes to kill the process.
+  const large = join(own.path, 'large');
+  cpSync(join(own.path, 'tiny'), large, { recursive: true });
+  truncateSync(join(large, 'onnx/model.onnx'), 2 ** 30);
+  const child = spawn(process.execPath, [AGCTL, 'memory', 'model', 'add', 'large'], {
+    cwd: own.path,
+    env: { ...process.env, MEMORY_MODELS_DIR: own.models },
+  });
+  const partial = () => (existsSync(own.models) ? readdirSync(own.models) : []);
+  await until(() => partial().length === 1);
+  const [left = ''] = partial();
+  await own.run('add', 'tiny');
+  expect(partial().sort()).toEqual([left, 'tiny']);
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGKILL');
+  await ended;
+  await own.run('add', 'tiny', '--name', 'again');
+  expect(partial().sort()).toEqual(['again', 'tiny']);
 });

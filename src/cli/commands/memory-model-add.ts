@@ -62,5 +62,6 @@ function print({ name, manifest, isKnown, unchecked }: Added, context: Context):
     `${isKnown ? 'already there' : 'added'}: ${name}${length}\n${lines.join('')}` +
       `use it:\n  ${asCalled('agctl memory serve', context)} --embedder ${name}\n`,
   );
-  if (unchecked !== undefined) context.stderr.write(`the model was not opened: ${unchecked}\n`);
+  if (unchecked !== undefined)
+    context.stderr.write(`the model was not loaded, only its files were checked: ${unchecked}\n`);
 }

@@ -22,7 +22,7 @@ export const run: Run<object> = async (_options, context) => {
     const { dimensions, addedAt, source } = manifest;
     return [
       name,
-      dimensions === undefined ? 'not opened' : `${dimensions}`,
+      dimensions === undefined ? 'not loaded' : `${dimensions}`,
       sizeText(bytes),
       addedAt.slice(0, 10),
       source,

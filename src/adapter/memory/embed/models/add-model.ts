@@ -1,18 +1,22 @@
 import { existsSync, rmSync } from 'node:fs';
 import { mkdir, mkdtemp, open, readdir, rename, stat, writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { AppError } from '../../../../core/errors.ts';
+import { errorCode } from '../../../../core/foreign.ts';
 import { createOnnxEmbedder } from '../onnx/onnx-embedder.ts';
 import { runtimeProblem } from '../onnx/runtime.ts';
+import { checkSentenceModel } from '../onnx/sentence-model.ts';
 import { findModel } from './find-model.ts';
 import { MANIFEST, type ModelManifest, manifestIn, type StoredFile, verifyModel } from './manifest.ts';
 import { refuseSource } from './model-source.ts';
 import { isModelName, MODEL_NAME_FORM } from './model-store.ts';
 import type { OpenedSource } from './open-source.ts';
 
-/** Folders of models that are being added; one that is this old was left by a process that was killed. */
+/** Folders of models that are being added, with process and host: `.adding-4711@host-`. */
 const PARTIAL = '.adding-';
+/** One that is this old was left by a process that was killed, on whatever host. */
 const PARTIAL_AGE = 24 * 3_600_000;
 /** Models get a text in several scripts: a tokenizer of another model gives tokens that the model does not have. */
 const PROBES = ['The harbour is closed on Tuesdays.', 'Größe: 東京の港 · порт · ميناء 42 %'] as const;
@@ -25,7 +29,7 @@ export interface Added {
   readonly manifest: ModelManifest;
   /** Whether the same files were there already. */
   readonly isKnown: boolean;
-  /** Why the model was not opened; undefined if it was. */
+  /** Why the model was not loaded, only its files checked; undefined if it was. */
   readonly unchecked: string | undefined;
 }
 
@@ -48,7 +52,7 @@ export async function addModel(
   if (!isModelName(name)) refuseSource(shown, 'gives no name for the model: choose one with --name');
   await mkdir(models, { recursive: true, mode: 0o700 });
   await removeLeftovers(models);
-  const partial = await mkdtemp(join(models, PARTIAL));
+  const partial = await mkdtemp(join(models, `${PARTIAL}${process.pid}@${HOST}-`));
   try {
     const targets = new Map([...found.files].map(([from, to]) => [from, join(partial, to)]));
     const stored = await source.copy(targets);
@@ -74,24 +78,50 @@ export async function addModel(
         ...{ name, folder, manifest: known, isKnown: true },
         unchecked: known.dimensions === undefined ? problem : undefined,
       };
-    if (existsSync(folder) && !isSame)
-      throw new AppError('bad_request', {
-        message: `${folder} exists, with other files: choose another name with --name, or remove it with agctl memory model remove ${name}`,
-      });
+    if (existsSync(folder) && !isSame) refuseName(folder, name);
+    if (problem !== undefined) checkFiles(shown, partial);
     const dimensions = problem === undefined ? await dimensionsOf(shown, partial) : undefined;
     const manifest = { source: shown, addedAt: new Date().toISOString(), dimensions, files };
     await writeFile(join(partial, MANIFEST), `${JSON.stringify(manifest, undefined, 2)}\n`, {
       mode: 0o600,
       flush: true,
     });
-    if (isSame) rmSync(folder, { recursive: true });
-    await rename(partial, folder);
-    return { name, folder, manifest, isKnown: false, unchecked: problem };
+    if (isSame) rmSync(folder, { recursive: true, force: true });
+    const other = await published(partial, folder);
+    if (other === undefined) return { name, folder, manifest, isKnown: false, unchecked: problem };
+    if (!isDeepStrictEqual(other.files, files)) refuseName(folder, name);
+    return { name, folder, manifest: other, isKnown: true, unchecked: problem };
   } finally {
     // Nothing is left of it if it was renamed.
     rmSync(partial, { recursive: true, force: true });
   }
 }
+
+function refuseName(folder: string, name: string): never {
+  throw new AppError('bad_request', {
+    message: `${folder} exists, with other files: choose another name with --name, or remove it with agctl memory model remove ${name}`,
+  });
+}
+
+/**
+ * Gives a complete folder its name. If another process has taken the name meanwhile: what that has added, which is complete, too.
+ *
+ * @throws the system's error
+ */
+async function published(partial: string, folder: string): Promise<ModelManifest | undefined> {
+  try {
+    await rename(partial, folder);
+    return undefined;
+  } catch (error) {
+    if (!TAKEN.has(errorCode(error))) throw error;
+    const other = manifestIn(folder);
+    if (other === undefined) throw error;
+    return other;
+  }
+}
+
+/** What systems say of a folder that is not empty. */
+const TAKEN: ReadonlySet<string> = new Set(['ENOTEMPTY', 'EEXIST', 'EPERM', 'EACCES']);
 
 /** A name of the allowed form, as near as possible. */
 const nameFrom = (text: string): string =>
@@ -101,11 +131,36 @@ const nameFrom = (text: string): string =>
     .replace(/^[^a-z0-9]+|[^a-z0-9]+$/g, '')
     .slice(0, 64);
 
+const HOST = hostname()
+  .replace(/[^A-Za-z0-9.]+/g, '_')
+  .slice(0, 64);
+
+/** Removes what killed processes have left. */
 async function removeLeftovers(models: string): Promise<void> {
   for (const name of await readdir(models)) {
     if (!name.startsWith(PARTIAL)) continue;
-    const { mtimeMs } = await stat(join(models, name));
-    if (Date.now() - mtimeMs > PARTIAL_AGE) rmSync(join(models, name), { recursive: true, force: true });
+    // Another process may have ended meanwhile.
+    const age = Date.now() - ((await stat(join(models, name)).catch(() => undefined))?.mtimeMs ?? 0);
+    const [, pid, host] = /^\.adding-(\d{1,10})@([^-]+)-/.exec(name) ?? [];
+    const hasEnded = host === HOST && !isRunning(Number(pid));
+    if (hasEnded || age > PARTIAL_AGE) rmSync(join(models, name), { recursive: true, force: true });
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return errorCode(error) === 'EPERM';
+  }
+}
+
+/** What can be checked without the runtime. */
+function checkFiles(shown: string, folder: string): void {
+  try {
+    checkSentenceModel(folder, PROBES);
+  } catch (error) {
+    throw renamed(error, folder, shown);
   }
 }
 

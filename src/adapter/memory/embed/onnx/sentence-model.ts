@@ -16,6 +16,7 @@ import {
 import { MEMORY_STORE_LIMITS } from '../../../../core/memory-limits.ts';
 import { normalise } from '../embedder.ts';
 import { verifyModel } from '../models/manifest.ts';
+import { type OnnxFile, readOnnxFile } from './onnx-file.ts';
 import { loadRuntime } from './runtime.ts';
 
 /** Where sentence-transformers and the exporters of Hugging Face put the model. */
@@ -83,12 +84,7 @@ export async function loadSentenceModel(folder: string, threads: number): Promis
   }).catch((error: unknown) =>
     refuse(folder, `${basename(path)} cannot be loaded: ${loadingProblem(error)}`),
   );
-  const unknown = session.inputNames.filter((name) => entryIn(INPUTS, name) === undefined);
-  if (unknown.length > 0 || !session.inputNames.includes('input_ids'))
-    refuse(
-      folder,
-      `${basename(path)} wants ${session.inputNames.slice(0, 20).join(', ')}: a sentence model takes input_ids, and at most ${Object.keys(INPUTS).slice(1).join(', ')}`,
-    );
+  refuseInputs(folder, path, session.inputNames);
   const compute = (texts: readonly string[], prompt: string): Promise<Float32Array[]> =>
     run(
       runtime,
@@ -107,6 +103,40 @@ export async function loadSentenceModel(folder: string, threads: number): Promis
     dimensions,
     embed: (texts, kind) => compute(texts, files.prompts[kind]),
   };
+}
+
+function refuseInputs(folder: string, path: string, names: readonly string[]): void {
+  const unknown = names.filter((name) => entryIn(INPUTS, name) === undefined);
+  if (unknown.length > 0 || !names.includes('input_ids'))
+    refuse(
+      folder,
+      `${basename(path)} wants ${names.slice(0, 20).join(', ')}: a sentence model takes input_ids, and at most ${Object.keys(INPUTS).slice(1).join(', ')}`,
+    );
+}
+
+/**
+ * Checks the files of a model as far as that is possible without the runtime: the structure of the ONNX file, its inputs and weights, the
+ * tokenizer, and what the settings ask for.
+ *
+ * @param texts of which the tokenizer must make something
+ * @throws AppError `bad_request` as `loadSentenceModel`
+ */
+export function checkSentenceModel(folder: string, texts: readonly string[]): void {
+  const path = MODEL_FILES.map((name) => join(folder, name)).find((name) => existsSync(name));
+  if (path === undefined) refuse(folder, `has neither ${MODEL_FILES.join(' nor ')}`);
+  const { tokenizer } = readFiles(folder);
+  let file: OnnxFile;
+  try {
+    file = readOnnxFile(path);
+  } catch (error) {
+    refuse(folder, `${basename(path)} ${messageOf(error)}`);
+  }
+  refuseInputs(folder, path, file.inputs);
+  const missing = file.weights.find((name) => !existsSync(join(dirname(path), name)));
+  if (missing !== undefined)
+    refuse(folder, `${basename(path)} has its weights in ${missing}, which has to be beside it`);
+  const isEmpty = texts.some((text) => tokenizer.encode(text).ids.length === 0);
+  if (isEmpty) refuse(folder, 'tokenizer.json makes nothing of a sentence');
 }
 
 /** Files in which large models have their weights, by the names that exporters give them. */
