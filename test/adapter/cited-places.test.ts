@@ -79,6 +79,19 @@ test('times of searches are dates or times with a zone, and others are refused w
   expect(result.structuredContent.count).toBe(1);
 });
 
+test.each([
+  ['Note: the walnut oven needs a new door.', 'user'],
+  ['TODO: order a door for the walnut oven.', 'user'],
+  ['Hinweis: der walnut oven hat eine neue Tür.', 'user'],
+  ['Next Steps: measure the walnut oven.', 'user'],
+  ['Ann Lee: the walnut oven is fixed.', 'Ann Lee'],
+])('the speaker of %j is %s', async (content, speaker) => {
+  await adapter.call('store_episodic', { sessionId: 'oven', role: 'user', content });
+  const { result } = await adapter.call('search_knowledge', { query: content, turns: true });
+  const turn = result.structuredContent.turns.find((one: Json) => one.content === content);
+  expect(turn.speaker).toBe(speaker);
+});
+
 test('a turn of many bytes and few letters is refused with both its size and the tool for documents', async () => {
   const { result } = await adapter.call('store_episodic', {
     sessionId: 's',

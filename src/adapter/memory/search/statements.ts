@@ -4,9 +4,14 @@ import { isStopWord, stemOf, wordsOf } from '../tokenizer.ts';
 /** A name before a colon, as chats of several people are stored: `Ann Lee: hello`. */
 const SPEAKER = /^(\p{Lu}[\p{L}\p{M}.'’-]*(?: \p{Lu}[\p{L}\p{M}.'’-]*){0,2}): /u;
 
+/** Words before a colon that name nobody: `Note: …`, `TODO: …`, `Hinweis: …`. */
+const LABEL =
+  /^(?:(?:side )?notes?|to-?do|fixme|fyi|ps|p\.s\.|nb|tl;?dr|warning|caution|attention|important|errors?|bugs?|fix|info|questions?|answers?|q|updates?|edit|corrections?|summary|hints?|tips?|examples?|results?|outputs?|inputs?|reminder|decisions?|goals?|actions?(?: items?)?|next steps?|steps?|plans?|context|status|subject|title|topic|date|time|deadline|location|address|urls?|links?|files?|re|fwd|hinweis|notiz|achtung|wichtig|fehler|frage|antwort|zusammenfassung|beispiel|ergebnis|erinnerung|entscheidung|ziel|korrektur|nachtrag|betreff|datum|ort|termin)$/i;
+
 /** The name before the colon, in chats of several people. */
 export function nameOf({ content }: Pick<Turn, 'content'>): string | undefined {
-  return SPEAKER.exec(content)?.[1];
+  const name = SPEAKER.exec(content)?.[1];
+  return name === undefined || LABEL.test(name) ? undefined : name;
 }
 
 /** Who says the turn: the name before the colon, or the role. */
@@ -22,7 +27,7 @@ export function saysOfOneself(said: string): boolean {
 
 /** The text without the name of its speaker. */
 export function saidIn(content: string): string {
-  return content.replace(SPEAKER, '');
+  return nameOf({ content }) === undefined ? content : content.replace(SPEAKER, '');
 }
 
 /** Whether a turn only asks: it is the context of an answer and no answer. */
