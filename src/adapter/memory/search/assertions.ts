@@ -1,6 +1,15 @@
 import { stemOf } from '../tokenizer.ts';
 import { hasChange, startsWithChange, withoutEnding } from './change-words.ts';
-import { CONDITION, CONTINUATION, DENIAL, NO_DENIAL, QUESTION, SPEECH, SUPPOSITION } from './open-words.ts';
+import {
+  CONDITION,
+  CONTINUATION,
+  DENIAL,
+  NO_DENIAL,
+  QUESTION,
+  QUESTION_OF_NAME,
+  SPEECH,
+  SUPPOSITION,
+} from './open-words.ts';
 import { tellingWords } from './statements.ts';
 
 /** A part of what somebody says. */
@@ -42,17 +51,25 @@ function clausesOf(said: string): Clause[] {
 function clausesIn(sentence: string): Clause[] {
   const isOpen = /[?？][^\p{L}\p{N}]*$/u.test(sentence) || CONDITION.test(sentence.trim());
   let isSupposed = false;
+  let isDenial = false;
   return sentence
     .split(CLAUSES)
     .map((clause) => clause.trim())
     .filter((clause) => /[\p{L}\p{N}“]/u.test(clause))
     .map((text) => {
-      const goesOn = isSupposed && (CONTINUATION.test(text) || startsWithChange(text));
-      isSupposed = goesOn || SUPPOSITION.test(text) || QUESTION.test(text);
+      const goesOn = (isSupposed || isDenial) && (CONTINUATION.test(text) || startsWithChange(text));
+      isSupposed =
+        (goesOn && isSupposed) ||
+        SUPPOSITION.test(text) ||
+        QUESTION.test(text) ||
+        QUESTION_OF_NAME.test(text);
+      isDenial =
+        (goesOn && isDenial) ||
+        (DENIAL.test(text) && DENIAL.test(withoutEnding(text).replace(NO_DENIAL, ' ')));
       return {
         text,
         isStated: !isOpen && !isSupposed && !onlyQuotes(text),
-        isDenial: DENIAL.test(text) && DENIAL.test(withoutEnding(text).replace(NO_DENIAL, ' ')),
+        isDenial,
       };
     });
 }

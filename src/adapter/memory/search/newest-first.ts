@@ -31,8 +31,16 @@ export function newestFirst(placed: readonly Placed[], { query }: TurnScope): Pl
       // What has changed a fact holds until something else is said to change.
       .filter(({ turn }) => !changes.has(better.turn.seq) || tellsChange(saidIn(turn.content)))
       .reduce((one, other) => (other.turn.seq > one.turn.seq ? other : one), better);
-    ordered.push(newest);
-    rest.splice(rest.indexOf(newest), 1);
+    // Its neighbors may have brought a turn about another thing to the top.
+    const named = rest.find(
+      (turn) =>
+        turn.fused >= SIMILAR * newest.fused &&
+        [...turn.covered.keys()].some((stem) => !newest.covered.has(stem)) &&
+        isOfOther(newest.turn.content, turn.turn.content, asked),
+    );
+    const next = named ?? newest;
+    ordered.push(next);
+    rest.splice(rest.indexOf(next), 1);
   }
   return ordered;
 }

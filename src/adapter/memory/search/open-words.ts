@@ -36,6 +36,13 @@ const SUPPOSED = {
     'possibly',
     'probably',
     'might',
+    'may (?:be|have|get|go|need|well|also|change|move|switch|drop|replace|leave|stop)',
+    'any chance',
+    'allegedly',
+    'supposedly',
+    'rumou?r*',
+    'voted against',
+    '(?:was|were|got|been) rejected',
     'could',
     'would',
     "(?:I|we|you|he|she|they)['’]d",
@@ -69,6 +76,9 @@ const SUPPOSED = {
     'vermutlich',
     'wahrscheinlich',
     'wohl',
+    'angeblich',
+    'gerücht*',
+    'abgelehnt',
     '(?:könnt|sollt|würd|wär|hätt|möcht|dürft)e(?:st|n|t)?',
     'überleg*',
     'erwäg*',
@@ -88,7 +98,7 @@ const CONTINUED = ['that', 'to', 'or', 'then', 'dass', 'ob', 'oder', 'dann'] as 
 const ASKING = {
   before: '(?:(?:and|but|so|wait|hey|und|aber|also|na)\\s)*',
   verbs:
-    'did|do|does|have|has|had|is|are|was|were|will|can|shall|hat|hast|habt|haben|ist|sind|seid|war|waren|wird|werden|kann|können|soll|sollen',
+    'did|do|does|have|has|had|is|are|was|were|will|can|shall|hat|hast|habt|haben|ist|sind|seid|war|waren|wird|werden|wurde|wurden|kann|können|soll|sollen',
   subjects: [
     '(?:I|we|you|he|she|it|they|the|our|my|your|this|that|there)',
     '(?:any|some)(?:one|body|thing)',
@@ -146,6 +156,11 @@ export const CONTINUATION = new RegExp(`^${anyOf(CONTINUED)}|(?<!\\p{L})zu \\p{L
 export const QUESTION = new RegExp(
   `^${ASKING.before}(?:${ASKING.verbs})(?:n['’]t)?\\s${anyOf(ASKING.subjects)}`,
   'iu',
+);
+/** The same with a name: `is Jira replaced`, but not `was moved to Friday`, which lacks its subject. */
+export const QUESTION_OF_NAME = new RegExp(
+  `^(?:\\p{Lu}?\\p{Ll}+, )?(?:${ASKING.verbs}|${ASKING.verbs.replace(/\b\p{Ll}/gu, (first) => first.toUpperCase())}) \\p{Lu}`,
+  'u',
 );
 export const SPEECH = new RegExp(anyOf(SAYING.english, SAYING.german), 'iu');
 export const DENIAL = new RegExp(`${anyOf(DENIALS.english, DENIALS.german)}|没|沒|ません`, 'iu');

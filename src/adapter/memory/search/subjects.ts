@@ -32,7 +32,8 @@ export function isOfOther(later: string, earlier: string, asked: ReadonlySet<str
   const named = differences.filter(({ before, after }) =>
     before.some((word) => asked.has(stemOf(word)) && !after.includes(word) && isName(word)),
   );
-  return named.length > 0 && (differences.length > named.length || !tellsChange(said));
+  const hasValues = named.some(({ before, after }) => before.some(tellsTime) && after.some(tellsTime));
+  return named.length > 0 && (hasValues || differences.length > named.length || !tellsChange(said));
 }
 
 function environmentsOf(said: string): number[] {

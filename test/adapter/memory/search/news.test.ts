@@ -124,6 +124,26 @@ const CHANGES: readonly Pair[] = [
     second: 'Das Modul für die Tarife heißt jetzt Pelikan.',
     query: 'wie heißt das Modul für die Tarife',
   },
+  {
+    first: 'The release manager is Pavel.',
+    second: 'Pavel stepped down, Aisha is release manager.',
+    query: 'who is the release manager',
+  },
+  {
+    first: 'Unser Trainer ist Jonas.',
+    second: 'Jonas hört auf, Trainer ist ab Juni Mehmet.',
+    query: 'wer ist unser Trainer',
+  },
+  {
+    first: 'Der Kurs hat 20 Plätze.',
+    second: 'Der Kurs wurde auf 30 Plätze aufgestockt.',
+    query: 'wie viele Plätze hat der Kurs',
+  },
+  {
+    first: 'Das Training kostet 12 Euro.',
+    second: 'Das Training ist auf 15 Euro gestiegen.',
+    query: 'was kostet das Training',
+  },
 ];
 
 const NO_CHANGES: readonly Pair[] = [
@@ -189,6 +209,53 @@ const NO_CHANGES: readonly Pair[] = [
     first: 'Das Büro in Köln schließt um 18 Uhr.',
     second: 'Das Büro in Bonn schließt jetzt um 17 Uhr.',
     query: 'wann schließt das Büro in Köln',
+  },
+  {
+    first: 'The gym opens at 7.',
+    second: 'The gym may change when it opens.',
+    query: 'when does the gym open',
+  },
+  {
+    first: 'Our sponsor is Brauhaus Nord.',
+    second: 'Rumour has it that Brauhaus Nord is no longer our sponsor.',
+    query: 'who is our sponsor',
+  },
+  {
+    first: 'Der Kurs hat 20 Plätze.',
+    second: 'Wurde der Kurs auf 30 Plätze erhöht',
+    query: 'wie viele Plätze hat der Kurs',
+  },
+  {
+    first: 'Wir nutzen Jira für Tickets.',
+    second: 'Ich überlege, Jira für Tickets durch Linear zu ersetzen.',
+    query: 'was nutzen wir für Tickets',
+  },
+  {
+    first: 'Die Kita Sonne schließt um 16 Uhr.',
+    second: 'Die Kita Mond schließt ab jetzt um 15 Uhr.',
+    query: 'wann schließt die Kita Sonne',
+  },
+  {
+    first: 'The backup of the wiki runs on Monday.',
+    second: 'The backup of the shop moved to Friday.',
+    query: 'when does the backup of the wiki run',
+  },
+  {
+    first: 'The API in the EU region allows 100 requests.',
+    second: 'The API in the US region now allows 500 requests.',
+    query: 'how many requests does the API in the EU region allow',
+  },
+  {
+    first: 'Der Kurs hat 20 Plätze.',
+    second: 'Es stimmt nicht, dass der Kurs auf 30 Plätze erhöht wurde.',
+    query: 'wie viele Plätze hat der Kurs',
+    isEither: true,
+  },
+  {
+    first: 'We use Kafka for events.',
+    second: 'We have not moved the events off Kafka.',
+    query: 'what do we use for events',
+    isEither: true,
   },
 ];
 
