@@ -80,6 +80,7 @@ export function createHttp1(
     if (next !== undefined) void serve(next, options);
   }
   const onRequest = (request: IncomingMessage, response: GatewayResponse): void => {
+    response.linger = limits.linger;
     response.on('close', onClosed);
     const headers = new HeaderList(request.rawHeaders);
     const client = forwardedClient?.(headers, request) ?? clientOf(request.socket);
@@ -135,6 +136,8 @@ class GatewayResponse extends ServerResponse<IncomingMessage> implements QueuedR
   queue: ConnectionQueue<this> | undefined;
   context: RequestContext | undefined;
   isEnded = false;
+  /** How long its connection may stay open after it to take the rest of the request, in ms. */
+  linger = 0;
   handshake: Handshake | undefined;
   /** The client's connection, if a WebSocket has taken it over. */
   takenOver: Socket | undefined;
@@ -246,6 +249,7 @@ function writeReply(request: IncomingMessage, response: GatewayResponse, reply: 
   if (!request.readableEnded && !request.complete) {
     headers.set('connection', 'close');
     request.resume();
+    closeLate(response);
   } else if (asksForUpgrade(request) || isOver(request.socket)) headers.set('connection', 'close');
   const hasContent = setContentLength(reply);
   response.writeHead(status, headers.raw);
@@ -256,6 +260,28 @@ function writeReply(request: IncomingMessage, response: GatewayResponse, reply: 
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a `Takeover` was handled before.
   else response.end(body as Exclude<typeof body, Takeover>);
 }
+
+/**
+ * Ends the connection in both directions after the response, and not at once: a client that is still sending would lose the response
+ * with a reset (RFC 9112 §9.6). What it sends is not parsed any more; after `LIMITS.linger`, the connection is cut.
+ */
+function closeLate({ socket, linger }: GatewayResponse): void {
+  // The client has left.
+  if (socket === null) return;
+  socket.destroySoon = () => {
+    const timer = setTimeout(() => socket.destroy(), linger);
+    socket.once('close', () => clearTimeout(timer));
+    // The listener takes the connection from the parser, whose request may have stopped the reading.
+    socket.on('data', ignore);
+    for (const listener of socket.rawListeners('data'))
+      if (listener !== ignore) socket.removeListener('data', listener as () => void);
+    socket.pause();
+    socket.resume();
+    socket.end();
+  };
+}
+
+const ignore = (): void => undefined;
 
 /** Connections with a maximum age, and when they have reached it, from `performance.now()`. */
 const endsAt = new WeakMap<Socket, number>();

@@ -254,6 +254,8 @@ class Http2Response implements ClientResponse {
     const sent = sendable(status);
     this.#respond(sent, headers);
     this.status = sent;
+    // The headers are sent at the end of this turn.
+    if (!this.#hasBody) setImmediate(() => this.#refuseRest());
     if (!hasContent) discardReply(reply);
     else if (typeof body === 'object' && 'attach' in body) body.attach(this);
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- HTTP/2 has no handshake to take over.
@@ -281,12 +283,20 @@ class Http2Response implements ClientResponse {
     if (!this.#hasBody) return;
     const stream = this.#stream;
     if (chunk !== undefined) this.bodyBytes += lengthOf(chunk);
-    // The rest of the body of the request is not wanted any more (RFC 9113 §8.1).
-    stream.end(chunk, encoding ?? 'utf8', () => {
-      if (!stream.readableEnded && !stream.endAfterHeaders) stream.close(constants.NGHTTP2_NO_ERROR);
-    });
+    stream.end(chunk, encoding ?? 'utf8', () => this.#refuseRest());
     // A client that opens no window would keep the body in memory. Any progress starts the time again.
     if (!stream.writableFinished) stream.setTimeout(LIMITS.writeStall, () => this.destroy());
+  }
+
+  /** The rest of the body of the request is not wanted any more (RFC 9113 §8.1). */
+  #refuseRest(): void {
+    const stream = this.#stream;
+    if (stream.readableEnded || stream.endAfterHeaders || stream.destroyed) return;
+    // A reset would overtake headers that wait for the connection: then the rest is read.
+    if (stream.state.localClose === 1) stream.close(constants.NGHTTP2_NO_ERROR);
+    // A stream that was read before is closed once everything of it was, and its reader may have stopped.
+    stream.removeAllListeners('data');
+    stream.resume();
   }
 
   /** The headers are sent at once anyway. */
