@@ -272,9 +272,7 @@ function closeLate({ socket, linger }: GatewayResponse): void {
     const timer = setTimeout(() => socket.destroy(), linger);
     socket.once('close', () => clearTimeout(timer));
     // The listener takes the connection from the parser, whose request may have stopped the reading.
-    socket.on('data', ignore);
-    for (const listener of socket.rawListeners('data'))
-      if (listener !== ignore) socket.removeListener('data', listener as () => void);
+    socket.on('data', ignore).removeAllListeners('data').on('data', ignore);
     socket.pause();
     socket.resume();
     socket.end();
