@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -132,4 +132,69 @@ test('on a unix socket, events name the user of the gateway, who has every role'
     from: { address: 'unix' },
     actor: { kind: 'local', name: userInfo().username, role: 'editor' },
   });
+});
+
+test('a secret that has changed is named in the audit, whether it is in a variable or in a file, and its value is not', async () => {
+  await using folder = await temporaryFolder();
+  const at = (name: string): string => join(folder.path, name);
+  // The password is `secret`.
+  const users = (name: string): string => `${name}:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\n`;
+  writeFileSync(at('gateway.env'), 'CLIENT_KEY=canary-one\nOTHER=x\n');
+  writeFileSync(at('keys.txt'), 'canary-three\n');
+  writeFileSync(at('users'), users('ann'));
+  const route = (path: string, policies: object): object => ({
+    name: path,
+    matches: [{ path: { exact: `/${path}` } }],
+    policies: { ...policies, directResponse: { body: 'ok' } },
+  });
+  const config = {
+    config: { adminAddr: 'off', audit: { file: 'audit.jsonl' }, statsAddr: 'off', readinessAddr: 'off' },
+    gateways: {
+      default: {
+        port: 0,
+        address: '127.0.0.1',
+        routes: [
+          route('a', {
+            apiKey: { mode: 'strict', keys: [{ key: '$CLIENT_KEY' }, { key: { file: 'keys.txt' } }] },
+          }),
+          route('b', { basicAuth: { mode: 'strict', htpasswd: { file: 'users' } } }),
+        ],
+      },
+    },
+  };
+  writeFileSync(at('gateway.yaml'), JSON.stringify(config));
+  await using running = await service(['serve', '-f', 'gateway.yaml'], {
+    cwd: folder.path,
+    env: { ADMIN_ADDR: '' },
+  });
+  const text = (): string => (existsSync(at('audit.jsonl')) ? readFileSync(at('audit.jsonl'), 'utf8') : '');
+  const events = (): AuditEventView[] =>
+    text()
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as AuditEventView);
+  const next = async (count: number): Promise<AuditEventView | undefined> => {
+    await until(() => events().length >= count);
+    return events()[count - 1];
+  };
+  writeFileSync(at('gateway.env'), 'CLIENT_KEY=canary-two\nOTHER=x\n');
+  expect(await next(1)).toMatchObject({
+    action: 'configuration.reload',
+    outcome: 'done',
+    detail: expect.stringMatching(/^changed: variables CLIENT_KEY(?!,)/),
+  });
+  writeFileSync(at('keys.txt'), 'canary-four\n');
+  expect(await next(2)).toMatchObject({
+    action: 'configuration.reload',
+    detail: `changed: files ${at('keys.txt')}`,
+  });
+  writeFileSync(at('users'), users('bob'));
+  expect(await next(3)).toMatchObject({
+    action: 'file.reload',
+    target: at('users'),
+    actor: { kind: 'watch' },
+  });
+  running.kill('SIGTERM');
+  const { stderr } = await running.finished;
+  expect(text() + stderr).not.toContain('canary');
 });

@@ -14,6 +14,7 @@ import type { Change } from '../../audit/refusals.ts';
 import { loadConfigText } from '../../config/load.ts';
 import { redactorOf } from '../../config/redact.ts';
 import type { Config } from '../../config/schema.ts';
+import { fileVersion } from '../../kernel/files/file-version.ts';
 import { findProblems } from '../find-problems.ts';
 import type { Gateway } from '../gateway.ts';
 import { PortError, portDiagnostic } from '../port.ts';
@@ -95,6 +96,8 @@ export class LiveConfig {
   #waiting: { isForced: boolean; actor: Actor; done: Promise<boolean> } | undefined;
   /** What the last attempt has come to, for the audit; undefined if there was nothing to load. */
   #attempt: Pick<Change, 'outcome' | 'after' | 'detail'> | undefined;
+  /** Versions of the files of the active configuration as they were last seen, for the audit. */
+  readonly #versions = new Map<string, string>();
   #isClosed = false;
 
   constructor(options: LiveConfigOptions) {
@@ -103,6 +106,7 @@ export class LiveConfig {
     this.#env = options.env;
     this.#text = options.served.source.text;
     this.#compiledFrom = options.served.runtime.files;
+    this.#changedFiles();
   }
 
   get served(): CurrentConfig {
@@ -151,9 +155,50 @@ export class LiveConfig {
     const { path, log, variables } = this.#options;
     log.debug(SCOPE, 'files have changed', { files: files.slice(0, LIMITS.reloadNames).join(', ') });
     this.#options.gateway.filesChanged(files);
+    this.#auditReread();
     if (files.some((file) => file === variables?.path || this.#compiledFrom.includes(file)))
       void this.#enqueue(true, WATCH);
     else if (path !== undefined && files.includes(path)) void this.#enqueue(false, WATCH);
+  }
+
+  /** Says in the audit which files have changed that are read again without a reload. What they contain is a secret. */
+  #auditReread(): void {
+    const { runtime } = this.#served;
+    const reread = [...runtime.reloadedFiles.keys()].filter((file) => !runtime.files.includes(file));
+    const changed = this.#changedFiles(reread);
+    if (changed.length === 0) return;
+    void auditOf.get(runtime.settings)?.record({
+      action: 'file.reload',
+      outcome: 'done',
+      actor: WATCH,
+      target: changed.slice(0, LIMITS.reloadNames).join(', '),
+      detail: 'changed; the log says if it cannot be used',
+    });
+  }
+
+  /** Those of these files that have changed since the last call; by default all files of the active configuration. */
+  #changedFiles(
+    files: readonly string[] = [...this.#served.runtime.files, ...this.#served.runtime.reloadedFiles.keys()],
+  ): string[] {
+    const changed: string[] = [];
+    for (const file of new Set(files)) {
+      const version = fileVersion(file);
+      const before = this.#versions.get(file);
+      if (before !== undefined && before !== version) changed.push(file);
+      this.#versions.set(file, version);
+    }
+    return changed;
+  }
+
+  /** What has changed beside the text of the configuration: names of variables and files, never values. */
+  #othersChanged(before: Environment): string | undefined {
+    const files = this.#changedFiles().slice(0, LIMITS.reloadNames).join(', ');
+    const variables = changedNames(before, this.#served.runtime.env);
+    const parts = [
+      ...(variables === undefined ? [] : [`variables ${variables}`]),
+      ...(files === '' ? [] : [`files ${files}`]),
+    ];
+    return parts.length === 0 ? undefined : `changed: ${parts.join('; ')}`;
   }
 
   /** Requests while a reload is queued share that reload: many signals at once cause at most two reloads. */
@@ -246,12 +291,13 @@ export class LiveConfig {
     }
     // Validating and compiling block the event loop: requests are handled in between.
     await new Promise((resolve) => setImmediate(resolve));
+    const before = this.env;
     const done = await this.#serve({ config, source, diagnostics }, env, started);
     if (done) {
       const { reloads } = this.#state;
       this.#state = { servingSince: Date.now(), reloads: reloads + 1, failure: undefined };
       this.#options.gateway.metrics.isSynchronized = true;
-      this.#attempt = { outcome: 'done', after: hashOf(text) };
+      this.#attempt = { outcome: 'done', after: hashOf(text), detail: this.#othersChanged(before) };
       await this.#watchFiles();
     }
     return done;
