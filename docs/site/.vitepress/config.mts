@@ -60,6 +60,7 @@ export default defineConfig({
         items: pages(
           'deploy',
           'upgrades',
+          'rotation',
           'scale',
           'observability',
           'record',
