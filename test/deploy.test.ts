@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { Ajv } from 'ajv';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { LIMITS } from '../src/core/limits.ts';
@@ -115,3 +116,103 @@ describe('versions in deploy/', () => {
     expect(copied.filter((path) => !isAllowed(path) || !existsSync(join(root, path)))).toEqual([]);
   });
 });
+
+describe('values of the Helm chart', () => {
+  const defaults = parse(read('deploy/helm/agctl/values.yaml')) as Record<string, unknown>;
+  const schema = JSON.parse(read('deploy/helm/agctl/values.schema.json')) as {
+    properties: Record<string, { properties?: Record<string, unknown>; required?: string[] }>;
+    required: string[];
+  };
+  const validate = new Ajv({ allErrors: true, strictTypes: false }).compile(schema);
+
+  /** Values as Helm gives them to the schema: members are merged, and null removes a default. */
+  const merged = (base: unknown, more: unknown): unknown => {
+    if (!isMembers(base) || !isMembers(more)) return more;
+    const all = Object.entries(more).map(([key, value]) => [key, merged(base[key], value)]);
+    return Object.fromEntries(
+      Object.entries({ ...base, ...Object.fromEntries(all) }).filter(([, value]) => value !== null),
+    );
+  };
+  const problems = (values: object): string => {
+    validate(merged(defaults, values));
+    return (validate.errors ?? [])
+      .map(({ instancePath, message }) => `${instancePath} ${message}`)
+      .join('\n');
+  };
+
+  test('the schema accepts the defaults and what the guide sets, and knows every default', () => {
+    expect(problems({})).toBe('');
+    const [, guide = ''] =
+      /# file: values\.yaml\n([\s\S]*?)```/.exec(read('docs/guides/kubernetes.md')) ?? [];
+    const values = parse(guide.replaceAll(/^ {3}/gm, '')) as object;
+    expect(Object.keys(values)).toContain('config');
+    expect(problems(values)).toBe('');
+    expect(schema.required).toEqual(Object.keys(defaults).toSorted());
+    for (const [key, { properties, required }] of Object.entries(schema.properties))
+      if (required !== undefined) {
+        expect(required, key).toEqual(Object.keys(Object(defaults[key])));
+        expect(Object.keys(properties ?? {}), key).toEqual(expect.arrayContaining(required));
+      }
+  });
+
+  test.each([
+    {},
+    { config: { config: { connectionTerminationDeadline: '1m30s' } } },
+    { config: { config: { readinessAddr: '0.0.0.0:15021', statsAddr: '[::]:15020' } } },
+    { config: { config: null, gateways: { a: { port: 1 } } } },
+    { files: [{ name: 'tls', mountPath: '/etc/ssl/gateway', secret: 'tls' }] },
+    { extraVolumeMounts: [{ name: 'a', mountPath: '/tmp/models', subPath: 'x' }] },
+    {
+      env: [
+        { name: 'A', value: '1' },
+        { name: 'B', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
+      ],
+    },
+    { podDisruptionBudget: { maxUnavailable: '50%' } },
+    { service: { annotations: { a: 'true' } }, global: { any: 1 } },
+  ])('the chart accepts %j', (values) => {
+    expect(problems(values)).toBe('');
+  });
+
+  test.each<[object, RegExp]>([
+    [
+      { config: { config: { connectionTerminationDeadline: 'abc' } } },
+      /connectionTerminationDeadline must match/,
+    ],
+    [
+      { config: { config: { connectionTerminationDeadline: 20 } } },
+      /connectionTerminationDeadline must be string/,
+    ],
+    [{ config: { config: { readinessAddr: 'off' } } }, /readinessAddr must match/],
+    // What YAML 1.1 makes of `off`.
+    [{ config: { config: { readinessAddr: false } } }, /readinessAddr must be string/],
+    [{ config: { config: { readinessAddr: '127.0.0.1:15021' } } }, /readinessAddr must match/],
+    [{ config: { config: { statsAddr: ':9090' } } }, /statsAddr must match/],
+    [{ config: null }, /must have required property 'config'/],
+    [{ config: 'gateway.yaml' }, /config must be object/],
+    [{ files: [{ name: 'a', mountPath: '/etc/agctl/certificates', secret: 's' }] }],
+    [{ files: [{ name: 'a', mountPath: '/', secret: 's' }] }, /mountPath must match/],
+    [{ files: [{ name: 'a', mountPath: 'tls', secret: 's' }] }, /mountPath must match/],
+    [{ files: [{ name: 'a', mountPath: '/a', secret: 's', configMap: 'c' }] }, /oneOf/],
+    [{ files: [{ name: 'a', mountPath: '/a' }] }, /oneOf/],
+    [{ persistence: { size: '1..5Gi' } }, /size must match/],
+    [{ ports: [] }, /ports must NOT have fewer/],
+    [{ env: [{ name: 'A', value: 1 }] }, /value must be string/],
+    [{ env: [{ name: 'A', vaule: 'x' }] }, /must NOT have additional/],
+    [{ image: { pullPolicy: null } }, /image must have required property 'pullPolicy'/],
+    [{ service: { type: null } }, /service must have required property 'type'/],
+    [{ podAnnotations: { a: true } }, /podAnnotations\/a must be string/],
+    [{ podDisruptionBudget: { maxUnavailable: 'one' } }, /maxUnavailable must match/],
+    [{ resources: { limit: {} } }, /resources must NOT have additional/],
+    [{ replicaCount: '2' }, /replicaCount must be integer/],
+    [{ preStopSeconds: 1.5 }, /preStopSeconds must be integer/],
+    [{ autoscaling: { enabled: 'yes' } }, /enabled must be boolean/],
+    [{ imagePullSecrets: ['name'] }, /imagePullSecrets\/0 must be object/],
+    [{ nodeSelectors: {} }, /must NOT have additional/],
+  ])('the chart refuses %j', (values, expected) => {
+    expect(problems(values)).toMatch(expected);
+  });
+});
+
+const isMembers = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

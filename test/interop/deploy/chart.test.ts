@@ -168,6 +168,21 @@ describe('the Helm chart', () => {
     expect(await sum('--set-json', 'config.config.modelCatalog=[{"file":"a.json"}]')).toBe(before);
   });
 
+  test('the configuration of an operator takes the place of the sample, which only its section `config` is merged with', async () => {
+    const file = async (...args: string[]): Promise<Record<string, unknown>> => {
+      const map = (await render(...args)).find(({ kind }) => kind === 'ConfigMap');
+      return parse(map?.data?.['gateway.yaml'] ?? '') as Record<string, unknown>;
+    };
+    expect(Object.keys(await file())).toEqual(['config', 'gateways']);
+    expect(await file('--set', 'config.config.workers=2')).toMatchObject({
+      config: { workers: 2, logging: { format: 'json' } },
+      gateways: { default: { port: 8080 } },
+    });
+    const own = await file('--set', 'config.gateways.mine.port=8080');
+    expect(own).toMatchObject({ config: { workers: 'auto' }, gateways: { mine: { port: 8080 } } });
+    expect(own['gateways']).toEqual({ mine: { port: 8080 } });
+  });
+
   test('an image is named by its digest if it has one', async () => {
     const image = async (...args: string[]): Promise<unknown> =>
       (await render(...args)).find(({ kind }) => kind === 'Deployment')?.spec?.template?.spec.containers[0]?.[
@@ -181,7 +196,7 @@ describe('the Helm chart', () => {
   test('`off` survives Helm, for which it is a boolean', async () => {
     await using folder = await temporaryFolder();
     const values = join(folder.path, 'values.yaml');
-    const own = 'adminAddr: off\n    statsAddr: no\n    readinessAddr: off';
+    const own = 'adminAddr: off';
     writeFileSync(values, `config:\n  config:\n    ${own}\n  gateways: { default: { port: 8080 } }\n`);
     const map = (await render('-f', values)).find(({ kind }) => kind === 'ConfigMap');
     const file = join(folder.path, 'gateway.yaml');
@@ -204,6 +219,25 @@ describe('the Helm chart', () => {
     ['image.digest=sha256:1', /digest/],
     ['replicas=3', /replicas/],
     ['service.type=Ingress', /service.type/i],
+    ['config.config.connectionTerminationDeadline=abc', /connectionTerminationDeadline/],
+    ['config.config.readinessAddr=off', /readinessAddr/],
+    ['config=null', /config/],
+    ['files[0].name=config,files[0].mountPath=/a,files[0].secret=s', /a volume with the name config/],
+    ['extraVolumes[0].name=tmp', /a volume with the name tmp/],
+    ['files[0].name=a,files[0].mountPath=/tmp/,files[0].secret=s', /\/tmp\/ belongs to the image/],
+    ['files[0].name=a,files[0].mountPath=/etc/agctl/tls,files[0].secret=s', /\/etc\/agctl\/tls belongs/],
+    ['files[0].name=a,files[0].mountPath=/,files[0].secret=s', /mountPath/],
+    ['extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=/app', /\/app belongs/],
+    ['persistence.enabled=true,replicaCount=1,persistence.mountPath=/tmp', /\/tmp belongs/],
+    ['ports[0].name=metrics,ports[0].port=80,ports[0].targetPort=8080', /a port with the name metrics/],
+    ['ports[0].name=http,ports[0].port=80,ports[0].targetPort=15021', /15021 is the port/],
+    ['service.type=null', /service/],
+    ['files[0].name=a,files[0].mountPath=/a,files[0].secret=s,extraVolumes[0].name=a', /have the name a/],
+    [
+      'files[0].name=a,files[0].mountPath=/a,files[0].secret=s,extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=/a/',
+      /mounted at \/a/,
+    ],
+    ['autoscaling.enabled=true,autoscaling.minReplicas=11', /minReplicas is 11/],
     ['ports[0].name=http,ports[0].port=99999,ports[0].targetPort=8080', /65535|maximum/],
   ])('the Helm chart refuses the value %s', async (value, expected) => {
     const { code, text } = await tool(HELM, ['template', CHART, '--kube-version', '1.34.0', '--set', value]);
