@@ -239,7 +239,7 @@ describe('the npm package', () => {
     const [{ files }] = Object.values(JSON.parse(stdout)) as [{ files: { path: string }[] }];
     const paths = files.map(({ path }) => path);
     const allowed =
-      /^(?:bin\/(?:agctl\.js|package\.json)|dist\/cli\/[\w-]+\.c?js|dist\/types\/(?:[\w-]+\/)+[\w-]+\.d\.ts|dist\/THIRD-PARTY-NOTICES\.txt|dist\/web\/.+\.js|dist\/web\/.+\.(?:html|css|svg|js\.gz|css\.gz)|man\/.+\.(?:[157]|json)|prices\/catalog\.json|examples\/.+|docs\/(?:decisions\/|guides\/)?[\w-]+\.md|docs\/ui\/[\w-]+\.png|package\.json|LICENSE|(?:README|ARCHITECTURE|CONTRIBUTING|CHANGELOG|SECURITY)\.md)$/;
+      /^(?:bin\/(?:agctl\.js|package\.json)|dist\/cli\/[\w-]+\.c?js|dist\/types\/(?:[\w-]+\/)+[\w-]+\.d\.ts|dist\/THIRD-PARTY-NOTICES\.txt|dist\/web\/.+\.js|dist\/web\/.+\.(?:html|css|svg|js\.gz|css\.gz)|man\/.+\.(?:[157]|json)|prices\/catalog\.json|examples\/.+|docs\/(?:decisions\/|guides\/)?[\w-]+\.md|docs\/ui\/[\w-]+\.png|deploy\/.+|package\.json|LICENSE|(?:README|ARCHITECTURE|CONTRIBUTING|CODE_OF_CONDUCT|CHANGELOG|SECURITY)\.md)$/;
     expect(paths.filter((path) => !allowed.test(path))).toEqual([]);
     expect(paths).toEqual(
       expect.arrayContaining([

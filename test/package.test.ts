@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { globSync, lstatSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { marked } from 'marked';
 import { describe, expect, test } from 'vitest';
 
 // What an installation of the package adds to a folder, computed from the lockfile and the packages that are installed here.
@@ -43,18 +44,41 @@ function sizeOf(folder: string): number {
   return inside.reduce((sum, path) => sum + onDisk(join(root, folder, path)), BLOCK);
 }
 
+/** Paths of the files that `npm pack` puts into the package. */
+const packedFiles = (): string[] => {
+  const packed = JSON.parse(
+    execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: root, encoding: 'utf8' }),
+  ) as Record<string, { files: { path: string }[] }>;
+  return (Object.values(packed)[0]?.files ?? []).map(({ path }) => path);
+};
+
+const foldersOf = (file: string): string[] => {
+  const parent = posix.dirname(file);
+  return parent === '.' ? [] : [parent, ...foldersOf(parent)];
+};
+
 describe('the installed package', () => {
+  test('each relative link of a page of the package leads to a file or folder of the package', () => {
+    const files = packedFiles();
+    const known = new Set(files.flatMap((file) => [file, ...foldersOf(file)]));
+    const pages = files.filter((file) => file.endsWith('.md'));
+    const broken: string[] = [];
+    let links = 0;
+    for (const page of pages)
+      void marked.walkTokens(marked.lexer(read(page)), (token) => {
+        if (token.type !== 'link' && token.type !== 'image') return;
+        const [path = ''] = String(token['href']).split('#');
+        if (path === '' || /^(?:https?|mailto):/.test(path)) return;
+        links += 1;
+        const target = posix.join(posix.dirname(page), decodeURIComponent(path)).replace(/\/$/, '');
+        if (!known.has(target)) broken.push(`${page}: ${path}`);
+      });
+    expect(broken).toEqual([]);
+    expect([pages.length > 50, links > 300]).toEqual([true, true]);
+  });
+
   test('the installed package takes less than 90 MiB, and as much as docs/dependencies.md says', () => {
-    const packed = JSON.parse(
-      execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
-        cwd: root,
-        encoding: 'utf8',
-      }),
-    ) as Record<string, { files: { path: string }[] }>;
-    const own = (Object.values(packed)[0]?.files ?? []).reduce(
-      (sum, { path }) => sum + onDisk(join(root, path)),
-      0,
-    );
+    const own = packedFiles().reduce((sum, path) => sum + onDisk(join(root, path)), 0);
     const size = (own + production.reduce((sum, [folder]) => sum + sizeOf(folder), 0)) / MIB;
     expect(size).toBeGreaterThan(40);
     expect(size).toBeLessThan(90);

@@ -3697,11 +3697,11 @@ export interface GatewayConfig {
          * URL path of the collector. Only for the protocol `http`.
          */
         path?: string;
+        policies?: Policies;
         /**
          * How often the metrics are sent.
          */
         interval?: '30s' | (string & {});
-        policies?: Policies;
       } | null;
     } | null;
     /**

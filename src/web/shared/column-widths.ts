@@ -1,5 +1,6 @@
 import { type RefObject, useLayoutEffect, useState } from 'react';
 import type { Column } from './column.ts';
+import { useWidth } from './use-width.ts';
 
 /** Rows that are measured: the newest ones, which are in sight. */
 const MEASURED = 200;
@@ -26,16 +27,8 @@ export function useColumnWidths<Row>(
   rows: readonly Row[],
   columns: readonly Column<Row>[],
 ): readonly number[] {
-  const [width, setWidth] = useState(0);
+  const width = useWidth(box);
   const [wanted, setWanted] = useState<readonly number[]>([]);
-  useLayoutEffect(() => {
-    const element = box.current;
-    if (element === null) return;
-    const observer = new ResizeObserver(() => setWidth(element.clientWidth));
-    observer.observe(element);
-    setWidth(element.clientWidth);
-    return () => observer.disconnect();
-  }, [box]);
   useLayoutEffect(() => {
     if (box.current === null) return;
     const measure = ruler(box.current);

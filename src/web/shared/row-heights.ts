@@ -1,4 +1,5 @@
-import { type RefObject, useLayoutEffect, useMemo, useState } from 'react';
+import { type RefObject, useMemo } from 'react';
+import { useWidth } from './use-width.ts';
 
 /** Height of the cells of a row, which have one line, in pixels. */
 export const ROW = 32;
@@ -29,15 +30,7 @@ export function useRowHeights<Row>(
   rows: readonly Row[],
   detail: ((row: Row) => string) | undefined,
 ): RowHeights {
-  const [width, setWidth] = useState(0);
-  useLayoutEffect(() => {
-    const element = box.current;
-    if (element === null) return;
-    const observer = new ResizeObserver(() => setWidth(element.clientWidth));
-    observer.observe(element);
-    setWidth(element.clientWidth);
-    return () => observer.disconnect();
-  }, [box]);
+  const width = useWidth(box);
   const measure = useMemo(() => ruler(box), [box]);
   return useMemo(() => {
     const linesOf = (text: string): number => {

@@ -131,6 +131,9 @@ describe.skipIf(REDIS_SERVER === undefined)('faults of the Redis that limits are
     await until(async () => (await isAvailable(one)) && (await isAvailable(two)));
     // The server is empty: the limit starts again.
     expect(admitted(await statuses([one, two], 20))).toBe(5);
+    // One line for each change of state, although connections fail for other reasons than the first one.
+    const said = one.log.filter((line) => line.includes('the shared store is'));
+    expect(said.map((line) => line.split('\t')[1])).toEqual(['info', 'warn', 'info']);
     const lines = one.log.join('');
     expect(lines).toMatch(/the shared store is not available.*rateLimits="counted by this gateway only"/);
     expect(lines).toMatch(/the shared store is available.*unavailable\.ms=/);

@@ -5,23 +5,13 @@ import { tryEvaluate } from '../../expressions/cel/expression.ts';
 import { resolverFor } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
-import { servicePoliciesSchema } from '../../transport/services/service-policies.ts';
-import {
-  compileService,
-  isOneReference,
-  serviceFields,
-  serviceMeta,
-} from '../../transport/services/service-reference.ts';
+import { isOneReference, serviceFields, serviceMeta } from '../../transport/services/service-reference.ts';
 import { type AccessLogPolicy, compileAccessLogPolicy, configuredFields, jsonValue } from '../access-log.ts';
 import type { Field } from '../request-fields.ts';
 import { logScope } from '../scopes.ts';
 import { BatchQueue } from './batch-queue.ts';
-import {
-  type CollectorTransport,
-  grpcTransport,
-  httpTransport,
-  sendRepeatedly,
-} from './collector-transport.ts';
+import { collectorFields, compileCollector } from './collector.ts';
+import { type CollectorTransport, sendRepeatedly } from './collector-transport.ts';
 import type { AccessLogRecord } from './log-records.ts';
 import type { ResourceSettings } from './settings.ts';
 
@@ -30,18 +20,7 @@ export const accessLogExportSchema = z.lazy(() =>
   z
     .strictObject({
       ...serviceFields,
-      protocol: z
-        .enum(['grpc', 'http'])
-        .default('grpc')
-        .describe(
-          'Protocol of the collector. `grpc` requires the packages `@grpc/grpc-js` and `@grpc/proto-loader`, installed next to agctl.',
-        ),
-      path: z
-        .string()
-        .startsWith('/')
-        .default('/v1/logs')
-        .describe('URL path of the collector. Only for the protocol `http`.'),
-      policies: servicePoliciesSchema.optional(),
+      ...collectorFields('/v1/logs'),
       filter: nonEmpty
         .optional()
         .describe(
@@ -72,29 +51,22 @@ export interface AccessLogExport {
 
 /** Compiles the export. Opens nothing: packages are loaded, and connections opened, for the first records. */
 export function compileAccessLogExport(
-  { protocol, path, filter, fields, ...reference }: z.output<typeof accessLogExportSchema>,
+  { filter, fields, ...config }: z.output<typeof accessLogExportSchema>,
   resource: ResourceSettings,
   context: CompileContext,
 ): AccessLogExport | undefined {
   const own = fields && compileAccessLogPolicy({ ...fields, filter: undefined }, context.at('fields'));
   const condition = filter === undefined ? undefined : context.at('filter').condition(filter, logScope);
-  const service = compileService(reference, context);
-  if (service === undefined) return undefined;
-  const transport =
-    protocol === 'grpc'
-      ? grpcTransport(service, 'logs', context)
-      : httpTransport(service, 'logs', path, context);
-  if (transport === undefined) return undefined;
-  const lost = context.settings.counter('accessLogRecordsLost');
-  // The series begins before the first loss, which alerts would not see otherwise.
-  lost([], 0);
+  const collector = compileCollector(config, 'logs', 'accessLogRecordsLost', context);
+  if (collector === undefined) return undefined;
+  const { transport, lost } = collector;
   const queue = new BatchQueue<AccessLogRecord>({
     what: 'access-log records',
     target: 'telemetry::log',
     log: context.log,
     send: (records) =>
       send(records, resource, transport, (count) => queue.lost(count, 'the collector rejected them')),
-    lost: (count) => lost([], count),
+    lost,
   });
   context.inspection.bounds.push({
     name: 'accessLog.otlp.records',

@@ -5,15 +5,9 @@ import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import { servicePoliciesSchema } from '../../transport/services/service-policies.ts';
-import { compileService } from '../../transport/services/service-reference.ts';
 import type { MetricValues } from '../metrics/family.ts';
-import {
-  type CollectorTransport,
-  grpcTransport,
-  httpTransport,
-  sendRepeatedly,
-} from './collector-transport.ts';
+import { collectorFields, compileCollector } from './collector.ts';
+import { type CollectorTransport, sendRepeatedly } from './collector-transport.ts';
 import type { ResourceSettings } from './settings.ts';
 
 /** `config.metrics.otlp`. */
@@ -22,24 +16,13 @@ export const metricsExportSchema = z.lazy(() =>
     host: nonEmpty.describe(
       'Address of the collector: `host:port`, a URL without a path, or `unix:/path/of/socket`.',
     ),
-    protocol: z
-      .enum(['grpc', 'http'])
-      .default('grpc')
-      .describe(
-        'Protocol of the collector. `grpc` requires the packages `@grpc/grpc-js` and `@grpc/proto-loader`, installed next to agctl.',
-      ),
-    path: z
-      .string()
-      .startsWith('/')
-      .default('/v1/metrics')
-      .describe('URL path of the collector. Only for the protocol `http`.'),
+    ...collectorFields('/v1/metrics'),
     interval: durationSchema
       .refine((interval) => interval >= LIMITS.metricsExportMin, {
         error: `expected at least ${durationText(LIMITS.metricsExportMin)}`,
       })
       .prefault(durationText(LIMITS.metricsExport))
       .describe('How often the metrics are sent.'),
-    policies: servicePoliciesSchema.optional(),
   }),
 );
 
@@ -54,21 +37,14 @@ export interface MetricsExport {
 
 /** Compiles the export. Opens nothing: packages are loaded, and connections opened, for the first metrics. */
 export function compileMetricsExport(
-  { protocol, path, interval, ...reference }: z.output<typeof metricsExportSchema>,
+  { interval, ...config }: z.output<typeof metricsExportSchema>,
   resource: ResourceSettings,
   context: CompileContext,
 ): MetricsExport | undefined {
-  const service = compileService(reference, context);
-  if (service === undefined) return undefined;
-  const transport =
-    protocol === 'grpc'
-      ? grpcTransport(service, 'metrics', context)
-      : httpTransport(service, 'metrics', path, context);
-  if (transport === undefined) return undefined;
-  const count = context.settings.counter('metricPointsLost');
-  // The series begins before the first loss, which alerts would not see otherwise.
-  count([], 0);
-  const lost = lossLog(context.log, count);
+  const collector = compileCollector(config, 'metrics', 'metricPointsLost', context);
+  if (collector === undefined) return undefined;
+  const { transport } = collector;
+  const lost = lossLog(context.log, collector.lost);
   return {
     interval,
     async send(metrics) {
@@ -105,15 +81,12 @@ async function sent(
 }
 
 /** Counts lost data points, and reports them at most once per `LIMITS.spanWarningInterval` ms. */
-function lossLog(
-  log: Log,
-  count: (labels: readonly string[], amount: number) => void,
-): (lost: number, problem: string) => void {
+function lossLog(log: Log, count: (lost: number) => void): (lost: number, problem: string) => void {
   let total = 0;
   let lastWarning = Number.NEGATIVE_INFINITY;
   return (lost, problem) => {
     total += lost;
-    count([], lost);
+    count(lost);
     const now = performance.now();
     if (now - lastWarning < LIMITS.spanWarningInterval) return;
     lastWarning = now;

@@ -44,6 +44,8 @@ export class RedisStore implements SharedStore {
   #problem = 'the connection is being opened';
   /** The problem that was logged last. */
   #logged: string | undefined;
+  /** Whether the log says that the store is not available. */
+  #isLost = false;
   #unavailableSince = performance.now();
   #retry: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -86,7 +88,7 @@ export class RedisStore implements SharedStore {
       return reply;
     } catch (error) {
       const problem = shortened(error);
-      if (IS_OF_SCRIPT.test(problem)) this.#warn(problem);
+      if (IS_OF_SCRIPT.test(problem)) this.#warnOnce(problem);
       else this.#lost(connection, problem);
       throw new StoreUnavailable(problem);
     }
@@ -111,11 +113,12 @@ export class RedisStore implements SharedStore {
     this.#connection = connection;
     this.#options.log.info(SCOPE, 'the shared store is available', {
       server: this.#server,
-      ...(this.#logged !== undefined && {
+      ...(this.#isLost && {
         'unavailable.ms': Math.round(performance.now() - this.#unavailableSince),
       }),
     });
     this.#logged = undefined;
+    this.#isLost = false;
   }
 
   #lost(connection: RedisConnection, problem: string): void {
@@ -129,7 +132,10 @@ export class RedisStore implements SharedStore {
   #failed(problem: string): void {
     this.#problem = problem;
     if (this.#isClosed) return;
-    this.#warn(problem);
+    // One line until it is available again, although an attempt to connect fails for another reason than what went before.
+    if (this.#isLost) this.#noteOnce(problem);
+    else this.#warnOnce(problem);
+    this.#isLost = true;
     const { storeRetryInterval } = this.#options.limits;
     // Spread, so that all replicas do not connect to a restarted server at once.
     const wait = storeRetryInterval * (0.5 + Math.random());
@@ -137,7 +143,7 @@ export class RedisStore implements SharedStore {
   }
 
   /** Logs a problem, but not again while it stays the same. */
-  #warn(problem: string): void {
+  #warnOnce(problem: string): void {
     if (this.#logged === problem) return;
     this.#logged = problem;
     const { closed } = this.#options;
@@ -147,6 +153,12 @@ export class RedisStore implements SharedStore {
       rateLimits: closed.has('rateLimits') ? 'rejected' : 'counted by this gateway only',
       sessions: closed.has('sessions') ? 'rejected' : 'continued by their ids',
     });
+  }
+
+  #noteOnce(problem: string): void {
+    if (this.#logged === problem) return;
+    this.#logged = problem;
+    this.#options.log.debug(SCOPE, 'the shared store cannot be reached', { server: this.#server, problem });
   }
 
   close(): Promise<void> {
