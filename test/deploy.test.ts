@@ -190,7 +190,6 @@ describe('values of the Helm chart', () => {
     [{ config: { config: { statsAddr: ':9090' } } }, /statsAddr must match/],
     [{ config: null }, /must have required property 'config'/],
     [{ config: 'gateway.yaml' }, /config must be object/],
-    [{ files: [{ name: 'a', mountPath: '/etc/agctl/certificates', secret: 's' }] }],
     [{ files: [{ name: 'a', mountPath: '/', secret: 's' }] }, /mountPath must match/],
     [{ files: [{ name: 'a', mountPath: 'tls', secret: 's' }] }, /mountPath must match/],
     [{ files: [{ name: 'a', mountPath: '/a', secret: 's', configMap: 'c' }] }, /oneOf/],
