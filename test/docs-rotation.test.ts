@@ -161,7 +161,10 @@ describe('what docs/rotation.md says', () => {
       provider: { custom: { providerOverride: 'openai', formats: [{ type: 'completions' }] } },
       params: { baseUrl: `http://${provider.address}/v1`, apiKey: '$PROVIDER_KEY' },
     };
-    const config = { config: { adminAddr: 'off', logging: { format: 'json' } }, llm: { port: 0, models: [model] } };
+    const config = {
+      config: { adminAddr: 'off', logging: { format: 'json' } },
+      llm: { port: 0, models: [model] },
+    };
     writeFileSync(join(folder.path, 'gateway.yaml'), JSON.stringify(config));
     const variables = (key: string): void =>
       writeFileSync(join(folder.path, 'gateway.env'), `PROVIDER_KEY=${key}\n`, { mode: 0o600 });
@@ -232,7 +235,7 @@ describe('what docs/rotation.md says', () => {
       sink.received
         .filter(({ headers }) => headers.authorization === `Bearer ${key}`)
         .map(({ target }) => target);
-        await send(it.gate.url);
+    await send(it.gate.url);
     await until(() => exported('first').includes('/v1/logs'));
     expect(await it.become(config('second'))).toBe(true);
     await send(it.gate.url);
