@@ -1,5 +1,5 @@
 // npm run bench tail -- [--rounds 5] [--seconds 4] [--only get,chat,stream,tools] [--connections 32,256] [--bin NAME=PATH ...]
-// [--node-args "--max-semi-space-size=8"] [--pauses 20]
+// [--node-args=--max-semi-space-size=8] [--pauses 20]
 // Latency at the end of the distribution and memory, compared with the bare relay; then the longest turns of the event
 // loop, with the garbage collections in each.
 import { readFileSync, writeFileSync } from 'node:fs';
