@@ -26,8 +26,8 @@ class LongFilesFirst extends BaseSequencer {
 
 export default defineConfig(({ mode }) => ({
   test: {
-    // Many tests wait for timers and processes: four files at a time left a third of two cores idle (measured).
-    maxWorkers: 6,
+    // Many tests wait for timers and processes: four files at a time, and the checks beside them, keep two cores busy. Six took as long.
+    maxWorkers: 4,
     sequence: { sequencer: LongFilesFirst },
     // Programs in Python and Go start slowly on a busy machine.
     testTimeout: isInterop ? 300_000 : 60_000,

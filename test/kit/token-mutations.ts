@@ -229,6 +229,7 @@ export const STRICTER: Readonly<Record<string, (parts: TokenParts) => boolean>> 
   'it was issued in the future': ({ claims }) => Number(claims['iat']) > seconds(60),
   'a time is after the year 9999': ({ claims }) =>
     [claims['exp'], claims['nbf'], claims['iat']].some((time) => Number(time) > 253_402_300_799),
+  'its subject is empty': ({ claims }) => claims['sub'] === '',
   // RFC 8259 §8.1: a parser may ignore the mark, and need not.
   'it begins with a byte-order mark': ({ texts }) => texts.some((text) => text.startsWith('\ufeff')),
   'a member stands twice': ({ texts }) => texts.some(hasDuplicate),

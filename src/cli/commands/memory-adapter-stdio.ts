@@ -19,7 +19,7 @@ import { stdioTransport } from '../memory/stdio-transport.ts';
 interface Options extends BackendOptions {
   readonly embedded?: boolean;
   readonly memoryApiUrl?: string;
-  readonly namespace?: string;
+  readonly namespace?: string | undefined;
 }
 
 const STDERR = 2;
@@ -42,8 +42,11 @@ interface Ends {
  * stdout. If it cannot start, its client is told why.
  */
 export const run: Run<Options> = async (options, context) => {
+  // Wrong values concern whoever wrote the command.
+  const toolSet = toolSetFrom(context);
+  const namespace = namespaceFrom(options.namespace);
   try {
-    return await serve(options, context);
+    return await serve({ ...options, toolSet, namespace }, context);
   } catch (error) {
     // Who types the command reads stderr, and would wait for an end.
     if (!(error instanceof CommandError) || process.stdin.isTTY) throw error;
@@ -53,11 +56,13 @@ export const run: Run<Options> = async (options, context) => {
   }
 };
 
-const serve: Run<Options> = async (options, context) => {
-  const toolSet = toolSetFrom(context);
+const serve: Run<Options & { readonly toolSet: ReturnType<typeof toolSetFrom> }> = async (
+  options,
+  context,
+) => {
+  const { toolSet, namespace } = options;
   const sink = fileSink(STDERR);
   const log = createLog(sink, 'info', 'text');
-  const namespace = namespaceFrom(options.namespace);
   const { transport, key, searchKind, close } = options.embedded
     ? await embedded(options, context, log)
     : remote(options, context);

@@ -8,13 +8,18 @@ import { stdioTransport } from './stdio-transport.ts';
 /** Of errors that a server defines (JSON-RPC 2.0, section 5.1). */
 const SERVER_ERROR = -32_000;
 
+/** Clients ask at once. What else starts the process, such as a script, may never end its stdin; ms. */
+const SILENCE = 10_000;
+
 /**
- * Answers every request on stdin with the reason why the server did not start, until stdin ends: a client shows the answer of its
+ * Answers every request on stdin with the reason why the server did not start, until stdin ends or is silent: a client shows the answer of its
  * `initialize`, and of a server that has ended only "Connection closed".
  */
 export async function refuseStdio({ message, help }: CommandError, context: Context): Promise<void> {
   const { transport, input } = stdioTransport(process.stdout);
+  const silence = setTimeout(() => process.stdin.destroy(), SILENCE);
   transport.onmessage = (request) => {
+    silence.refresh();
     const { id, method } = membersOf(request);
     if (method === undefined || (typeof id !== 'string' && typeof id !== 'number')) return;
     const text = asCalled(help === undefined ? message : `${message}. ${help}`, context);
@@ -24,5 +29,6 @@ export async function refuseStdio({ message, help }: CommandError, context: Cont
   };
   await transport.start();
   await new Promise<void>((resolve) => pipeline(process.stdin, input, () => resolve()));
+  clearTimeout(silence);
   await transport.close();
 }

@@ -209,6 +209,7 @@ describe('clients with sessions', () => {
     ['a rule is for the caller or some names', [`${BOB} || mcp.tool.name == "say"`]],
     ['a name is enough without a claim', ['mcp.tool.name == "say" || "admin" in jwt.roles']],
     ['a claim that is missing is not needed', ['("admin" in jwt.roles && false) || mcp.tool.name == "say"']],
+    ['a claim may be missing', [{ require: '!("admin" in [""]) && mcp.tool.name == "say"' }]],
     ['a rule denies a name without a claim', [{ deny: '!("admin" in jwt.roles) && mcp.tool.name == "say"' }]],
     ['only a prompt is allowed', ['mcp.prompt.name == "p"']],
   ])('rules may leave something of a target, and the link is shown: %s', async (_, rules) => {

@@ -5,6 +5,7 @@ import { CelEvaluationError } from './errors.ts';
 import { enterBudget, leaveBudget } from './limits.ts';
 import { nonBooleanType } from './non-boolean-type.ts';
 import { fromCel } from './results.ts';
+import type { Node } from './syntax.ts';
 import { isGuarded, type NeededEntry, unguardedEntry } from './unguarded.ts';
 
 export { type ComparedText, comparedTexts } from './compared-texts.ts';
@@ -14,10 +15,13 @@ export { CelStruct, toCel } from './values.ts';
 
 /**
  * Compiles an expression with these root variables. Throws `CelSyntaxError` with a code, a position and a hint if it does
- * not parse, is over a limit, or uses an unknown variable or function.
+ * not parse, is over a limit, or uses an unknown variable or function. `tree` is a part of it, to evaluate that alone.
  */
-export function compileExpression(source: string, variables: readonly string[]): Expression {
-  const tree = parse(source);
+export function compileExpression(
+  source: string,
+  variables: readonly string[],
+  tree: Node = parse(source),
+): Expression {
   const { step, slots, roots, paths, inOnStrings } = compile(tree, variables);
   return {
     source,

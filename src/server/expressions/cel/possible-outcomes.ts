@@ -37,7 +37,8 @@ function conditionOf(
   expression: { readonly source: string; readonly variables: readonly string[] },
 ): Condition {
   if (node.kind !== 'and' && node.kind !== 'or')
-    return compileExpression(expression.source.slice(node.start, node.end), expression.variables);
+    // Not the text of the part: its end may lack parentheses.
+    return compileExpression(expression.source, expression.variables, node);
   return {
     operator: node.kind,
     left: conditionOf(node.left, expression),

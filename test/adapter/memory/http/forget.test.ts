@@ -28,7 +28,12 @@ test('turns are found by words, conversation and time over REST and with search_
   expect(contents(await backend.get(`turns?sessionId=talk&to=${now}&limit=1`))).toEqual(['It was paid']);
   expect(await backend.get('turns?from=yesterday')).toMatchObject({
     status: 400,
-    body: { error: { message: '`from`: expected a time such as 2026-01-31T12:00:00Z' } },
+    body: {
+      error: {
+        message:
+          '`from`: expected a date such as 2026-01-31, which begins at midnight in UTC, or a time with its zone, such as 2026-01-31T12:00:00Z or 2026-01-31T12:00:00+01:00',
+      },
+    },
   });
   await using adapter = await memoryAdapter(backend.url, { toolSet: 'extended' });
   const { result } = await adapter.call('search_episodes', { query: 'invoice', limit: 5 });
