@@ -24,7 +24,7 @@ export function databaseCommands(program: Command, run: Bind): Command {
     .option('-f, --file <path>', FILE_OPTION)
     .addHelpText(
       'after',
-      '\nThe present database is copied beside it first. A copy that an earlier agctl has written is migrated by the next start.\n\nExample:\n  agctl database restore data.db.before-migration-20260105T100001000Z.backup\n',
+      '\nThe present database is copied beside it first. A copy that an earlier agctl has written is migrated by the next start.\n\nExample:\n  agctl database restore data.db.before-migration-20260105T100001000271828Z.backup\n',
     )
     .action(run(() => import('./commands/database-restore.ts')));
   return database;

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { closeSync, fstatSync, openSync, readdirSync, readSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -26,11 +27,20 @@ export const backupPath = (path: string, now = new Date()): string => `${path}.$
 
 const BEFORE_MIGRATION = '.before-migration-';
 
-/** Copies that migrations of a database have made beside it, oldest first: `data.db.before-migration-20261129T211500123Z.backup`. */
+/** A name that no other process takes that migrates in the same millisecond: the six digits after it are random. */
+const copyPath = (path: string): string =>
+  `${path}${BEFORE_MIGRATION}${stamp(new Date()).slice(0, -1)}${String(randomInt(1_000_000)).padStart(6, '0')}Z.backup`;
+
+/**
+ * Copies that migrations of a database have made beside it, oldest first: `data.db.before-migration-20261129T211500123456789Z.backup`;
+ * the first version with them had no random digits.
+ */
 function copiesOf(path: string): string[] {
   const start = basename(path) + BEFORE_MIGRATION;
   return readdirSync(dirname(path))
-    .filter((name) => name.startsWith(start) && /^\d{8}T\d{9}Z\.backup$/.test(name.slice(start.length)))
+    .filter(
+      (name) => name.startsWith(start) && /^\d{8}T\d{9}(?:\d{6})?Z\.backup$/.test(name.slice(start.length)),
+    )
     .toSorted()
     .map((name) => join(dirname(path), name));
 }
@@ -47,7 +57,7 @@ export function backUp(
   keep: number,
   log: LogLine,
 ): string | undefined {
-  const copy = `${path}${BEFORE_MIGRATION}${stamp(new Date())}.backup`;
+  const copy = copyPath(path);
   copyDatabase(database, copy);
   if (!hasVersions(copy, versions)) {
     rmSync(copy, { force: true });

@@ -67,7 +67,7 @@ describe('a SQLite file that an update migrates', () => {
     await driver.close();
     const [name = '', ...others] = copiesIn(folder.path);
     expect(others).toEqual([]);
-    expect(name).toMatch(/^data\.db\.before-migration-\d{8}T\d{9}Z\.backup$/);
+    expect(name).toMatch(/^data\.db\.before-migration-\d{8}T\d{15}Z\.backup$/);
     const copy = join(folder.path, name);
     expect(contentOf(copy)).toEqual({ version: 1, texts: ['kept'], columns: 1 });
     expect(contentOf(path)).toEqual({ version: 2, texts: ['kept'], columns: 2 });
