@@ -17,7 +17,7 @@ const BENCHMARKS = {
   ],
   growth: [
     'growth.mjs',
-    'the CPU time of a request with 1 to 10,000 routes, keys, models, tools and sessions',
+    'the CPU time of a request with 1 to 3,000 routes, keys, models, tools and sessions',
   ],
   start: ['start.mjs', 'CPU time, duration and memory of commands that start'],
   cli: ['cli.mjs', 'what agctl proxy config costs for a dump of 20 MB'],

@@ -71,7 +71,8 @@ export async function start(command, args, { core = SUT_CORE, ready, env = {}, c
   groups.add(child.pid);
   let printed = '';
   const keep = (chunk) => {
-    if (printed.length < 10_000) printed += chunk;
+    // The banner has a line for each route.
+    if (printed.length < 1_000_000) printed += chunk;
   };
   child.stdout.on('data', ready instanceof RegExp ? keep : () => undefined);
   child.stderr.on('data', keep);
