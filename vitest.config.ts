@@ -2,7 +2,7 @@ import { join, relative } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { KNOWN_FLAKY, retriedReporter } from './test/kit/known-flaky.ts';
-import { LONGEST, slowFiles } from './test/kit/selection.ts';
+import { LONGEST, slowFiles, THOROUGH } from './test/kit/selection.ts';
 
 /** `npm run test:interop` sets it: its tests need other people's software, and run alone. */
 const isInterop = process.env['AGCTL_INTEROP'] !== undefined;
@@ -43,7 +43,11 @@ export default defineConfig(({ mode }) => ({
       retriedReporter(),
     ],
     include: isInterop ? ['test/interop/**/*.test.ts'] : ['test/**/*.test.ts'],
-    exclude: [...(isInterop ? [] : ['test/interop/**']), ...(mode === 'fast' ? slowFiles() : [])],
+    exclude: [
+      ...(isInterop ? [] : ['test/interop/**']),
+      ...(mode === 'fast' ? slowFiles() : []),
+      ...(process.env['AGCTL_THOROUGH'] === undefined ? THOROUGH : []),
+    ],
     // Loading the whole of `src` takes a second for each file; a worker loads it once.
     isolate: isInterop,
   },

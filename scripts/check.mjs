@@ -28,7 +28,8 @@ if (process.argv.length === 2 && process.exitCode === 0) {
   for (const revision of ['2025-11-25', '2026-07-28'])
     await runTogether(conformance('--leg', 'client', '--revision', revision));
   // Each needs half a processor.
-  await runTogether(
-    ...['stdio', 'http'].map((target) => conformance('--revision', '2026-07-28', '--target', target)),
-  );
+  for (const revision of ['2025-11-25', '2026-07-28'])
+    await runTogether(
+      ...['stdio', 'http'].map((target) => conformance('--revision', revision, '--target', target)),
+    );
 }
