@@ -65,10 +65,8 @@ export async function numberOfFolder(
   const stored = await store.documents('docs_dir');
   const noted = await docsFolders(store);
   // The documents of an earlier version have no folder yet.
-  const known =
-    noted.length === 0 && stored.length > 0
-      ? [{ number: FIRST_FOLDER, path: undefined } as DocsFolder]
-      : noted;
+  const known: readonly DocsFolder[] =
+    noted.length === 0 && stored.length > 0 ? [{ number: FIRST_FOLDER, path: undefined }] : noted;
   const itself =
     known.find((one) => one.path === path) ?? (await firstWith(known, (one) => isSame(one.path, path)));
   if (itself !== undefined) return itself.number;

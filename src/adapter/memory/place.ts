@@ -6,7 +6,7 @@ interface Origin {
   readonly anchor?: unknown;
 }
 
-/** `guide/setup.md:12#install`, as results cite it and `query_graph` takes it; undefined for what is no document. */
+/** `guide/setup.md:12#install`, as results cite it and `query_graph` takes it; undefined if it is not a document. */
 export function placeOf({ path, source, line, anchor }: Origin): string | undefined {
   const origin = [path, source].find((one) => typeof one === 'string' && one !== '');
   if (typeof origin !== 'string') return undefined;

@@ -27,7 +27,7 @@ const READ = 16_000;
 /** Texts in quotation marks, and quoted lines. */
 const QUOTED =
   /(?:[:,] ?)?(?:"[^"\n]{2,600}"|“[^“”\n]{2,600}”|„[^„“”"\n]{2,600}[“”"]|«[^«»\n]{2,600}»|»[^«»\n]{2,600}«|(?<![\p{L}\p{N}])['‘‚](?:[^'‘’\n]|(?<=\p{L})['’](?=\p{L})){2,600}['’‘](?![\p{L}\p{N}]))|^ ?>.*$/gmu;
-/** Stands for a quotation. */
+/** What a quotation is replaced with. */
 const QUOTATION = ' “ ';
 
 const SENTENCES = /(?<=[.!?])\s+|(?<=[。！？])|\n+|;\s/u;
