@@ -131,6 +131,7 @@ export const ERRORS = {
   memory_unavailable: entry(503, 'Internal', 'the memory store is not available'),
   // For the operator at start-up: the message names the file or server and says what to do.
   memory_not_opened: entry(503, 'Internal', 'the memory store cannot be opened'),
+  memory_in_use: entry(503, 'Internal', 'another process has the memory store'),
 } as const satisfies Record<string, ErrorEntry>;
 
 export type ErrorCode = keyof typeof ERRORS;

@@ -1,5 +1,6 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { Writable } from 'node:stream';
 import { Client as Client2 } from '@modelcontextprotocol/client';
 import { StdioClientTransport as Stdio2 } from '@modelcontextprotocol/client/stdio';
@@ -21,6 +22,20 @@ import { verifies } from '../kit/verifies.ts';
 const json = async (url: string, init?: RequestInit): Promise<Json> => (await fetch(url, init)).json();
 const syncedBy = (memory: ServeProcess) =>
   until(async () => (await json(`${addressOf(memory, 'api')}/stats`)).ready);
+
+/** What a client writes to stdin. */
+const sessionOf = (...requests: Json[]): string =>
+  [
+    {
+      id: 1,
+      method: 'initialize',
+      params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'a', version: '1' } },
+    },
+    { method: 'notifications/initialized' },
+    ...requests,
+  ]
+    .map((line) => `${JSON.stringify({ jsonrpc: '2.0', ...line })}\n`)
+    .join('');
 
 describe('agctl memory serve', () => {
   verifies(
@@ -102,6 +117,21 @@ describe('agctl memory serve', () => {
     ]);
     expect(code).toBe(1);
     expect(stderr).toContain(`in use by process ${first.pid}`);
+    // Clients that start their servers join it.
+    const turn = { sessionId: 's', role: 'user', content: 'over the socket' };
+    const { stdout } = await agctl(
+      ['memory-adapter', 'stdio', '--embedded', '--data', join(folder.path, 'data')],
+      {
+        input: sessionOf({
+          id: 2,
+          method: 'tools/call',
+          params: { name: 'store_episodic', arguments: turn },
+        }),
+      },
+    );
+    expect(stdout).toContain('"seq":1');
+    const { turns } = await json(`${addressOf(first, 'api')}/sessions/s/turns`);
+    expect(turns).toMatchObject([{ content: 'over the socket' }]);
   });
 
   test('memory serve with a port in use is exit code 1 and leaves no store open', async () => {
@@ -199,40 +229,59 @@ describe('agctl memory-adapter stdio --embedded', () => {
     },
   );
 
-  test('a second stdio client of one memory is told who has it and what to do, and works once that one has ended', async () => {
+  test('stdio clients of one memory share it, one of them goes on when its owner is killed, and nothing acknowledged is lost', async () => {
     await using folder = await temporaryFolder();
     const data = join(folder.path, 'data');
-    const start = async () => {
+    const start = (...options: string[]) => {
       const transport = new Stdio2({
         command: process.execPath,
-        args: [AGCTL, 'memory-adapter', 'stdio', '--embedded', '--data', data],
+        args: [AGCTL, 'memory-adapter', 'stdio', '--embedded', '--data', data, ...options],
         stderr: 'pipe',
       });
-      let stderr = '';
-      transport.stderr?.on('data', (bytes) => {
-        stderr += String(bytes);
-      });
       const client = new Client2({ name: 'desktop', version: '1' });
-      return { client, transport, stderr: () => stderr, connected: client.connect(transport) };
+      const acknowledged: string[] = [];
+      const store = async (content: string) => {
+        const turn = { sessionId: 's', role: 'user', content };
+        const stored = (await client.callTool({ name: 'store_episodic', arguments: turn })) as Json;
+        if (stored.isError !== true) acknowledged.push(content);
+      };
+      return { client, transport, acknowledged, store, connected: client.connect(transport) };
     };
-    const first = await start();
-    await first.connected;
-    const said = `in use by process ${first.transport.pid} on`;
-    const second = await start();
-    const refused = await second.connected.then(
-      () => undefined,
-      (error: Error) => error.message,
-    );
-    for (const text of [refused, second.stderr()]) {
-      expect(text).toContain(said);
-      expect(text).toMatch(/run `.* memory serve` once/);
-    }
-    await second.client.close();
-    await first.client.close();
-    await until(() => !existsSync(join(data, 'memory.db.lock')));
-    const third = await start();
-    await third.connected;
+    const both = [start(), start()];
+    await Promise.all(both.map(({ connected }) => connected));
+    const lock = JSON.parse(readFileSync(join(data, 'memory.db.lock'), 'utf8'));
+    const owner = both.find(({ transport }) => transport.pid === lock.pid);
+    const other = both.find((one) => one !== owner);
+    if (owner === undefined || other === undefined) throw new Error('the owner is none of both');
+    expect(statSync(join(data, 'socket')).mode & 0o777).toBe(0o700);
+    expect(statSync(join(data, 'socket/memory.sock')).mode & 0o777).toBe(0o600);
+    // Another folder of documents is no setting that the owner could have too.
+    const third = start('--docs', folder.path);
+    const refused = await third.connected.catch((error: Error) => error.message);
+    expect(refused).toContain(`in use by process ${lock.pid}, which has another value of --docs`);
     await third.client.close();
+    const { tools } = await other.client.listTools();
+    expect(tools[0]?.description).toContain('synonyms are not known');
+    await owner.store('of the owner');
+    let writes = 0;
+    const writing = async (): Promise<void> => {
+      while (writes < 60) await other.store(`of the other ${writes++}`);
+    };
+    const writers = Array.from({ length: 4 }, writing);
+    await until(() => other.acknowledged.length > 20);
+    process.kill(lock.pid, 'SIGKILL');
+    await Promise.all(writers);
+    await owner.client.close();
+    // No call has failed: those that were cut were repeated, and stored once.
+    expect(other.acknowledged).toHaveLength(60);
+    expect(JSON.parse(readFileSync(join(data, 'memory.db.lock'), 'utf8')).pid).toBe(other.transport.pid);
+    await other.client.close();
+    await until(() => !existsSync(join(data, 'memory.db.lock')));
+    expect(existsSync(join(data, 'socket/memory.sock'))).toBe(false);
+    using database = new DatabaseSync(join(data, 'memory.db'));
+    const turns = database.prepare('SELECT content FROM memory_chat_history').all() as Json[];
+    const kept = turns.map(({ content }) => content).sort();
+    expect(kept).toEqual([...owner.acknowledged, ...other.acknowledged].sort());
   });
 
   test('memory-adapter stdio that cannot start says so on stderr and ends with stdin', async () => {
@@ -253,19 +302,10 @@ describe('agctl memory-adapter stdio --embedded', () => {
   test('memory-adapter stdio --embedded answers requests sent before stdin ended, then exits', async () => {
     await using folder = await temporaryFolder();
     const turn = { sessionId: 's', role: 'user', content: 'hello' };
-    const lines = [
-      {
-        id: 1,
-        method: 'initialize',
-        params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'a', version: '1' } },
-      },
-      { method: 'notifications/initialized' },
-      { id: 2, method: 'tools/call', params: { name: 'store_episodic', arguments: turn } },
-      { id: 3, method: 'tools/call', params: { name: 'store_episodic', arguments: turn } },
-    ];
+    const call = { method: 'tools/call', params: { name: 'store_episodic', arguments: turn } };
     const { code, stdout } = await agctl(
       ['memory-adapter', 'stdio', '--embedded', '--data', join(folder.path, 'data')],
-      { input: lines.map((line) => `${JSON.stringify({ jsonrpc: '2.0', ...line })}\n`).join('') },
+      { input: sessionOf({ id: 2, ...call }, { id: 3, ...call }) },
     );
     const answers: Json[] = stdout
       .trim()

@@ -43,6 +43,8 @@ export interface Backend {
 /** Failures before a request was sent, which therefore had no effect. */
 const NOT_ARRIVED = new Set([
   'ECONNREFUSED',
+  // A Unix socket that is not there.
+  'ENOENT',
   'ENOTFOUND',
   'EAI_AGAIN',
   'EHOSTUNREACH',

@@ -30,15 +30,23 @@ export interface Transport {
 /** A response longer than any that the backend sends. */
 export class ReplyTooLongError extends Error {}
 
-/** Transport to a backend at an address from `memoryApiUrl`. Connections are opened on demand and kept alive. */
-export function httpTransport(base: URL): Transport {
+/**
+ * Transport to a backend at an address from `memoryApiUrl`. Connections are opened on demand and kept alive.
+ *
+ * @param socketPath Unix socket that the backend listens on, in place of the host of the address. Its connections are not kept: the process
+ * behind it changes.
+ */
+export function httpTransport(base: URL, socketPath?: string): Transport {
   const pool = new (undici().Pool)(base.origin, {
     connections: MEMORY_API_LIMITS.backendConnections,
-    connect: { timeout: MEMORY_API_LIMITS.connectTimeout },
+    connect: {
+      timeout: MEMORY_API_LIMITS.connectTimeout,
+      ...(socketPath !== undefined && { socketPath }),
+    },
     // The caller's signal limits the duration of the whole call.
     headersTimeout: 0,
     bodyTimeout: 0,
-    pipelining: 1,
+    pipelining: socketPath === undefined ? 1 : 0,
   });
   return {
     origin: base.origin,
@@ -67,9 +75,9 @@ async function textOf(body: AsyncIterable<Buffer>): Promise<string> {
 
 /**
  * Transport to a backend in this process: the same requests, without a socket. `prefix` precedes the paths of its
- * endpoints.
+ * endpoints, and `key` is their bearer token.
  */
-export function injectTransport(app: FastifyInstance, prefix: string): Transport {
+export function injectTransport(app: FastifyInstance, prefix: string, key?: string): Transport {
   return {
     origin: 'this process',
     async send({ method, path, headers, body, signal }: BackendRequest): Promise<BackendReply> {
@@ -77,7 +85,7 @@ export function injectTransport(app: FastifyInstance, prefix: string): Transport
       const reply = await app.inject({
         method,
         url: `${prefix}${path}`,
-        headers,
+        headers: key === undefined ? headers : { ...headers, authorization: `Bearer ${key}` },
         signal,
         ...(body === undefined ? {} : { payload: body }),
       });

@@ -10,10 +10,12 @@ import { fileSink } from '../../core/file-sink.ts';
 import { createLog, type Log } from '../../core/log.ts';
 import type { Context, Run } from '../context.ts';
 import { explain } from '../explain.ts';
-import { type BackendOptions, openBackend } from '../memory/backend.ts';
+import { type BackendOptions, dataFolder, openBackend, sharedSettings } from '../memory/backend.ts';
 import { apiKeyFrom, namespaceFrom, toolSetFrom } from '../memory/options.ts';
+import { joinOwner } from '../memory/others-socket.ts';
 import { refuseStdio } from '../memory/refuse-stdio.ts';
 import { drain, untilStopped } from '../memory/service.ts';
+import { type MemoryEnd, sharedMemory } from '../memory/shared-memory.ts';
 import { stdioTransport } from '../memory/stdio-transport.ts';
 
 interface Options extends BackendOptions {
@@ -23,14 +25,14 @@ interface Options extends BackendOptions {
 }
 
 const STDERR = 2;
-/** Every client starts a process of its own, and one process owns a memory. */
+/** Where a process cannot join the one that owns a memory. */
 const SHARE =
-  'For several clients at a time, run `agctl memory serve` once and connect them to its address, or start them with ' +
+  'For several clients at a time, run `agctl memory serve` once and connect them to http://127.0.0.1:8080/mcp, or start them with ' +
   '`agctl memory-adapter stdio --memory-api-url http://127.0.0.1:3006`';
 
 interface Ends {
   readonly transport: Transport;
-  /** Bearer token of the backend. */
+  /** Bearer token of a backend elsewhere. */
   readonly key: string | undefined;
   /** Undefined for a backend elsewhere. */
   readonly searchKind: SearchKind | undefined;
@@ -92,20 +94,32 @@ function remote({ memoryApiUrl: url }: Options, context: Context): Ends {
 }
 
 async function embedded(options: BackendOptions, context: Context, log: Log): Promise<Ends> {
-  const { app, memories, key, searchKind } = await openBackend(options, context, log, '127.0.0.1').catch(
-    (error: unknown) => {
-      if (!(error instanceof CommandError) || error.exit !== 'not_ok') throw error;
-      throw new CommandError(error.exit, error.message, error.help ?? SHARE);
-    },
-  );
-  void memories.start();
-  return {
-    transport: injectTransport(app, '/api/memory'),
-    key,
-    searchKind,
-    async close() {
-      await drain(app);
-      await memories.close();
-    },
+  const dataDir = dataFolder(options, context);
+  const settings = sharedSettings(options, context);
+  const own = async (): Promise<MemoryEnd> => {
+    const { app, memories, key, searchKind } = await openBackend(options, context, log, '127.0.0.1');
+    void memories.start();
+    return {
+      transport: injectTransport(app, '/api/memory', key),
+      searchKind,
+      async close() {
+        await drain(app);
+        await memories.close();
+      },
+    };
   };
+  const join = async (): Promise<MemoryEnd | undefined> => {
+    const joined = await joinOwner(dataDir, settings);
+    if (joined !== undefined) log.info('memory', `process ${joined.pid} has this memory, and answers for it`);
+    return joined && { ...joined, close: () => joined.transport.close() };
+  };
+  // PostgreSQL is for several backends.
+  const { transport, searchKind, close } = await (context.env['MEMORY_DATABASE_URL']
+    ? own()
+    : sharedMemory({ join, own }, log)
+  ).catch((error: unknown) => {
+    if (!(error instanceof CommandError) || error.exit !== 'not_ok') throw error;
+    throw new CommandError(error.exit, error.message, error.help ?? SHARE);
+  });
+  return { transport, key: undefined, searchKind, close };
 }

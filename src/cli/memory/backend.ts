@@ -18,6 +18,7 @@ import { CommandError } from '../../core/exit-codes.ts';
 import type { Log } from '../../core/log.ts';
 import type { Context } from '../context.ts';
 import { allowedHostsFrom, apiKeyFrom, asUsage, flag, isLocalHost, namespaceRulesFrom } from './options.ts';
+import { listenForOthers } from './others-socket.ts';
 
 export interface BackendOptions {
   readonly data?: string;
@@ -39,6 +40,9 @@ export interface OpenBackend {
   /** Banner lines that name the store and the documents folder. */
   readonly lines: readonly string[];
 }
+
+/** Another process owns the memory. */
+export class MemoryInUseError extends CommandError {}
 
 /** The documents folder of container images (spec, "What the service does", 5). */
 const BUNDLED_DOCS = '/app/docs';
@@ -63,6 +67,7 @@ export async function openBackend(
   }
   const databaseUrl = env['MEMORY_DATABASE_URL'] || undefined;
   const dataDir = dataFolder(options, context);
+  const shared = sharedSettings(options, context);
   const docsFolder = docsFolderFrom(options, context);
   const siteBase = siteBaseFrom(options, context);
   const watchesDocs =
@@ -73,9 +78,13 @@ export async function openBackend(
   const extractor = extractorOf(context);
   const lifetimes = lifetimesOf(context);
   const indexesChat = flag(env['MEMORY_INDEX_CHAT'], 'MEMORY_INDEX_CHAT');
-  const store = await openStore({ dataDir, databaseUrl, log }).catch((error: unknown) => {
-    if (error instanceof AppError) throw new CommandError('not_ok', error.message);
-    throw error;
+  const store = await openStore({ dataDir, databaseUrl, log }).catch(async (error: unknown) => {
+    await embedder.close();
+    if (!(error instanceof AppError)) throw error;
+    const { code, message } = error;
+    throw code === 'memory_in_use'
+      ? new MemoryInUseError('not_ok', message)
+      : new CommandError('not_ok', message);
   });
   const memories = createMemories({
     store,
@@ -92,6 +101,8 @@ export async function openBackend(
   const searchKind = embedder.isImmediate ? 'words' : 'meaning';
   const access = { ...rules, key, allowedHosts: allowedHostsFrom(context) };
   const app = await createMemoryApp({ memories, access, log });
+  if (store.kind === 'sqlite')
+    await listenForOthers(app, dataDir, { pid: process.pid, settings: shared, searchKind }, key, log);
   const where = store.kind === 'sqlite' ? dataDir : 'PostgreSQL (MEMORY_DATABASE_URL)';
   const isDocsReachable =
     rules.namespaceKeys?.has(DEFAULT_NAMESPACE) !== false ||
@@ -121,8 +132,29 @@ function lifetimesOf({ env }: Context): Lifetimes {
   }
 }
 
+/** Variables that decide what a memory stores and finds, besides those that have an option. */
+const DECISIVE = [
+  ...['EMBEDDINGS_URL', 'EMBEDDING_MODEL', 'EMBEDDING_DIMENSIONS', 'EMBEDDING_TRUNCATE'],
+  ...['EMBEDDING_SCORE_PIVOT', 'MEMORY_INDEX_CHAT', 'MEMORY_TTL'],
+  ...['MEMORY_EXTRACTION_URL', 'MEMORY_EXTRACTION_MODEL'],
+] as const;
+
+/** What processes that share a memory must agree on, by the name of the option or variable. */
+export function sharedSettings(options: BackendOptions, context: Context): Record<string, string> {
+  const { env } = context;
+  const settings: Record<string, string | undefined> = {
+    '--docs': docsFolderFrom(options, context),
+    '--site-base': options.siteBase ?? env['MEMORY_SITE_BASE'],
+    '--embedder': options.embedder ?? (env['MEMORY_EMBEDDER'] || 'builtin'),
+    ...Object.fromEntries(DECISIVE.map((name) => [name, env[name]])),
+  };
+  return Object.fromEntries(
+    Object.entries(settings).flatMap(([name, value]) => (value ? [[name, value] as const] : [])),
+  );
+}
+
 /** A folder that does not depend on the working directory. */
-function dataFolder({ data }: BackendOptions, { env, cwd }: Context): string {
+export function dataFolder({ data }: BackendOptions, { env, cwd }: Context): string {
   const set = data ?? (env['MEMORY_DATA_DIR'] || undefined);
   if (set !== undefined) return resolve(cwd, set);
   return join(dataHome(env), 'memory');

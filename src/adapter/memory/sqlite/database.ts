@@ -26,8 +26,8 @@ export interface OpenDatabase {
 /**
  * Opens or creates the file and owns it until it is closed or the process ends.
  *
- * @throws AppError `memory_not_opened` with the file, the reason and the solution: in use (by which process), damaged,
- * newer version, another program's file, not writable
+ * @throws AppError with the file, the reason and the solution: `memory_in_use` (by which process), `memory_not_opened` (damaged, newer
+ * version, another program's file, not writable)
  */
 export function openDatabase(path: string): OpenDatabase {
   let database: DatabaseSync | undefined;
@@ -145,7 +145,7 @@ function inUse(database: string): AppError {
     owner === undefined
       ? 'another program'
       : `process ${owner.pid} on ${owner.host}, since ${owner.since} (${ownerFile(database)})`;
-  return new AppError('memory_not_opened', {
+  return new AppError('memory_in_use', {
     message:
       `${database}: in use by ${who}. Only one process can own a memory file: stop that one, use another folder with --data, ` +
       'or use PostgreSQL (MEMORY_DATABASE_URL) for several',

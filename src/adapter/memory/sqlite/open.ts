@@ -30,8 +30,8 @@ interface Waiting {
 
 /**
  * Opens the embedded store: one file per namespace, all owned by this process until `close`, in a thread of their own
- * so that a scan or an fsync never blocks the caller's event loop. Rejects with `memory_not_opened` (see
- * `openDatabase`).
+ * so that a scan or an fsync never blocks the caller's event loop. Rejects with `memory_in_use` or
+ * `memory_not_opened` (see `openDatabase`).
  */
 export async function openSqliteStore(options: SqliteOptions): Promise<NamespacedStore> {
   const path = resolve(options.path ?? join(options.dataDir ?? '.', DATABASE_FILE));

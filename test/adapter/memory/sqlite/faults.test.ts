@@ -30,9 +30,11 @@ function writer(path: string, size: number, wrap: readonly string[] = [], turns 
   return { child, says: lines[Symbol.asyncIterator](), ended: once(child, 'exit') };
 }
 
-const refused = (...parts: string[]) =>
+const refused = (...parts: string[]) => failure('memory_not_opened', parts);
+const inUse = (...parts: string[]) => failure('memory_in_use', parts);
+const failure = (code: string, parts: string[]) =>
   expect.objectContaining({
-    code: 'memory_not_opened',
+    code,
     message: expect.stringMatching(
       new RegExp(parts.map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('.*'), 's'),
     ),
@@ -44,7 +46,7 @@ test('a second process on the same file is rejected with the name of the first, 
   const { child, says, ended } = writer(path, 10, [], 1e9);
   await says.next();
   await expect(openSqliteStore({ path, log: recordingLog() })).rejects.toEqual(
-    refused(path, `process ${child.pid}`, '.lock', 'stop that one', 'MEMORY_DATABASE_URL'),
+    inUse(path, `process ${child.pid}`, '.lock', 'stop that one', 'MEMORY_DATABASE_URL'),
   );
   // Asking did not disturb it.
   expect((await says.next()).done).toBe(false);
@@ -64,7 +66,7 @@ test('a second open in the same process is rejected, and a second close does not
   await using folder = await temporaryFolder();
   const store = await openSqliteStore({ dataDir: folder.path, log: recordingLog() });
   await expect(openSqliteStore({ dataDir: folder.path, log: recordingLog() })).rejects.toEqual(
-    refused('memory.db', `process ${process.pid}`),
+    inUse('memory.db', `process ${process.pid}`),
   );
   await store.appendTurn(turn('s', 'still works'));
   await Promise.all([store.close(), store.close()]);

@@ -90,7 +90,7 @@ test('a second process is refused for all namespaces by the lock of the folder',
   const store = await open(folder.path);
   await store.namespace('alice').appendTurn(turn('s', 'x'));
   await expect(open(folder.path)).rejects.toMatchObject({
-    code: 'memory_not_opened',
+    code: 'memory_in_use',
     message: expect.stringContaining('in use by process'),
   });
   await store.close();
