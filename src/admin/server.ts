@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 import { messageOf } from '../core/errors.ts';
 import { LIMITS } from '../core/limits.ts';
@@ -18,44 +18,74 @@ export interface AdminServer {
   close(): Promise<void>;
 }
 
+/** The open addresses of an admin server that does not answer yet, except with 503. */
+export interface OpenAdmin {
+  /** Answers requests from now on. */
+  serve(sources: AdminSources): AdminServer;
+  /** Closes the addresses, if the server does not come to answer. */
+  close(): Promise<void>;
+}
+
 /**
- * Opens the admin server.
+ * Opens the addresses of the admin server, before there is anything to show.
  *
  * @throws AdminAddressError if an address cannot be opened, after closing the others
  */
+export async function openAdmin(
+  address: Exclude<ListenAddress, { kind: 'off' }>,
+  limits: AdminLimits = LIMITS,
+): Promise<OpenAdmin> {
+  let handle: RequestListener = notYet;
+  const opened = await openAddress(address, (request, response) => handle(request, response), limits);
+  return {
+    serve(sources) {
+      const levels = new LogLevels(sources.log);
+      const admin: Admin = {
+        ...sources,
+        served: () => sources.served(),
+        stop: () => sources.stop(),
+        redactor: () => sources.served().runtime.redactor(),
+        levels,
+        streams: new Set(),
+        startedAt: Date.now(),
+        connections: () => connectionsOf(opened),
+      };
+      const handler = new Handler(admin);
+      handle = handler.handle;
+      const stopRecording = sources.gateway.recordRequests();
+      announce(opened, sources);
+      return {
+        addresses: opened.map(({ text }) => text),
+        url: opened[0]?.url,
+        async close() {
+          stopRecording();
+          levels.close();
+          for (const stream of admin.streams) stream.end();
+          await Promise.all(opened.map(closeServer));
+          await handler.close();
+        },
+      };
+    },
+    async close() {
+      await Promise.all(opened.map(closeServer));
+    },
+  };
+}
+
+/** Opens the admin server. @throws as `openAdmin` */
 export async function startAdmin(
   address: Exclude<ListenAddress, { kind: 'off' }>,
   sources: AdminSources,
-  limits: AdminLimits = LIMITS,
+  limits?: AdminLimits,
 ): Promise<AdminServer> {
-  const { log } = sources;
-  const levels = new LogLevels(log);
-  let opened: readonly OpenAddress[] = [];
-  const admin: Admin = {
-    ...sources,
-    served: () => sources.served(),
-    stop: () => sources.stop(),
-    redactor: () => sources.served().runtime.redactor(),
-    levels,
-    streams: new Set(),
-    startedAt: Date.now(),
-    connections: () => connectionsOf(opened),
-  };
-  const handler = new Handler(admin);
-  opened = await openAddress(address, handler.handle, limits);
-  const stopRecording = sources.gateway.recordRequests();
-  announce(opened, sources);
-  return {
-    addresses: opened.map(({ text }) => text),
-    url: opened[0]?.url,
-    async close() {
-      stopRecording();
-      levels.close();
-      for (const stream of admin.streams) stream.end();
-      await Promise.all(opened.map(closeServer));
-      await handler.close();
-    },
-  };
+  return (await openAdmin(address, limits)).serve(sources);
+}
+
+function notYet(request: IncomingMessage, response: ServerResponse): void {
+  request.resume();
+  response
+    .writeHead(503, { ...HEADERS, 'content-type': 'text/plain; charset=utf-8', connection: 'close' })
+    .end('the gateway is starting\n');
 }
 
 async function connectionsOf(opened: readonly OpenAddress[]): Promise<number> {

@@ -1,11 +1,14 @@
 import { AdminAddressError } from '../admin/open.ts';
-import { type AdminServer, startAdmin } from '../admin/server.ts';
-import type { AdminSources } from '../admin/sources.ts';
+import { type OpenAdmin, openAdmin } from '../admin/server.ts';
 import type { Diagnostic } from '../core/diagnostic.ts';
 import { CommandError } from '../core/exit-codes.ts';
 import { membersOf } from '../core/foreign.ts';
-import { LISTEN_ADDRESS_FORMS, parseListenAddress } from '../core/listen.ts';
+import { LISTEN_ADDRESS_FORMS, type ListenAddress, overlap, parseListenAddress } from '../core/listen.ts';
+import type { Log } from '../core/log.ts';
 import type { YamlSource } from '../core/yaml/source.ts';
+import { addressOf } from '../server/config/plan/plan.ts';
+import type { CurrentConfig } from '../server/runtime/reload/live-config.ts';
+import type { Runtime } from '../server/runtime/runtime.ts';
 import { parseAddress } from './proxy/address.ts';
 import { gatewayAt } from './proxy/admin-client.ts';
 
@@ -13,30 +16,26 @@ import { gatewayAt } from './proxy/admin-client.ts';
 const DEFAULT_ADDRESS = 'localhost:15000';
 const KEY = ['config', 'adminAddr'];
 
-/**
- * The address of the admin server in the configuration cannot be opened. Carries a diagnostic with the place in the
- * file.
- */
-export class ConfiguredAdminAddressError extends Error {
+/** What the configuration names cannot be opened, such as an address. Carries a diagnostic with the place in the file. */
+export class UnopenedError extends Error {
   readonly diagnostic: Diagnostic;
 
   constructor(diagnostic: Diagnostic) {
     super(diagnostic.message);
-    this.name = 'ConfiguredAdminAddressError';
+    this.name = 'UnopenedError';
     this.diagnostic = diagnostic;
   }
 }
 
 /**
- * Opens the admin server at ADMIN_ADDR, else at the address in the configuration, else at the default. Returns
- * undefined if it is off, or if the default address is in use: the latter is logged, and the gateway starts anyway.
+ * Opens the address of the admin server: ADMIN_ADDR, else that of the configuration, else the default. Returns undefined if it is
+ * off, or if the default address is in use: the latter is logged, and the gateway starts anyway, unless `ui` needs the server.
  *
  * @throws CommandError if ADMIN_ADDR is not usable
- * @throws ConfiguredAdminAddressError if the configured address cannot be opened
+ * @throws UnopenedError if the configured address cannot be opened
  */
-export async function openAdminServer(sources: AdminSources): Promise<AdminServer | undefined> {
-  const { log } = sources;
-  const { config, source, runtime } = sources.served();
+export async function openAdminServer(current: CurrentConfig, log: Log): Promise<OpenAdmin | undefined> {
+  const { config, source, runtime } = current;
   const fromEnv = runtime.env['ADMIN_ADDR'] ?? '';
   const isConfigured = isWritten(source);
   const text = fromEnv || (isConfigured ? config.config.adminAddr : DEFAULT_ADDRESS);
@@ -44,8 +43,10 @@ export async function openAdminServer(sources: AdminSources): Promise<AdminServe
   if (address === undefined)
     throw new CommandError('usage', `ADMIN_ADDR is not an address: ${LISTEN_ADDRESS_FORMS}`);
   if (address.kind === 'off') return undefined;
+  if (fromEnv === '' && !isConfigured && hasPortOf(runtime, address))
+    return withoutServer(`port ${address.port} is that of a gateway`, current, log);
   try {
-    return await startAdmin(address, sources);
+    return await openAdmin(address);
   } catch (error) {
     if (!(error instanceof AdminAddressError)) throw error;
     if (fromEnv !== '')
@@ -54,29 +55,53 @@ export async function openAdminServer(sources: AdminSources): Promise<AdminServe
         error.message,
         'ADMIN_ADDR sets the address; `off` disables the admin server',
       );
-    if (isConfigured) throw new ConfiguredAdminAddressError(diagnosticOf(error, source));
-    const other = await gatewayAt(parseAddress(DEFAULT_ADDRESS, 'config.adminAddr'));
-    log.warn('admin', 'the admin server is disabled', {
-      problem: error.message,
-      ...(other === undefined ? {} : { usedBy: other }),
-      help: `commands without --admin reach ${other === undefined ? 'whatever listens there' : 'that gateway'}: set config.adminAddr to another address, such as localhost:15001, and use --admin localhost:15001; or set it to off`,
-    });
-    return undefined;
+    if (!isConfigured) return withoutServer(error.message, current, log);
+    throw new UnopenedError(
+      addressDiagnostic(source, source.valueRange(KEY), {
+        message: error.message,
+        path: KEY,
+        help: `set another address here${config.ui === undefined ? ', or `off`' : ''}`,
+      }),
+    );
   }
+}
+
+/** Whether a gateway has the port of the address: it gets it, which `config validate` says too. */
+const hasPortOf = (
+  { gateways }: Runtime,
+  address: ListenAddress,
+): address is ListenAddress & { kind: 'tcp' } =>
+  address.kind === 'tcp' && gateways.some(({ plan }) => overlap(address, addressOf(plan)));
+
+/** Says that the gateway starts without an admin server. @throws UnopenedError if `ui` needs it */
+async function withoutServer(
+  problem: string,
+  { config, source }: CurrentConfig,
+  log: Log,
+): Promise<undefined> {
+  // Its pages would be those of another gateway.
+  if (config.ui !== undefined)
+    throw new UnopenedError(
+      addressDiagnostic(source, source.keyRange(['ui']), {
+        message: `\`ui\` needs the admin server: ${problem}`,
+        path: ['ui'],
+        help: 'set `config.adminAddr` to another address, such as `localhost:15001`',
+      }),
+    );
+  const other = await gatewayAt(parseAddress(DEFAULT_ADDRESS, 'config.adminAddr'));
+  log.warn('admin', 'the admin server is disabled', {
+    problem,
+    ...(other === undefined ? {} : { usedBy: other }),
+    help: `commands without --admin reach ${other === undefined ? 'whatever listens there' : 'that gateway'}: set config.adminAddr to another address, such as localhost:15001, and use --admin localhost:15001; or set it to off`,
+  });
 }
 
 function isWritten({ value }: YamlSource): boolean {
   return membersOf(membersOf(value)['config'])['adminAddr'] !== undefined;
 }
 
-function diagnosticOf(error: AdminAddressError, source: YamlSource): Diagnostic {
-  return {
-    severity: 'error',
-    code: 'AGW0401',
-    message: error.message,
-    file: source.file,
-    path: KEY,
-    range: source.valueRange(KEY),
-    help: 'set another address here, or `off`',
-  };
-}
+const addressDiagnostic = (
+  { file }: YamlSource,
+  range: Diagnostic['range'],
+  told: Pick<Diagnostic, 'message' | 'path' | 'help'>,
+): Diagnostic => ({ severity: 'error', code: 'AGW0401', file, range, ...told });

@@ -484,8 +484,8 @@ describe('where events are kept', () => {
 
   test('an event that cannot be written to the file is logged, counted and said in the answer, and the change stands', async () => {
     await using folder = await temporaryFolder();
-    mkdirSync(join(folder.path, 'audit.jsonl'));
     await using gate = await start(folder.path);
+    mkdirSync(join(folder.path, 'audit.jsonl'));
     const reply = await post(gate, '/api/keys', { name: 'ci' });
     expect([reply.status, reply.headers['x-agctl-audit-failed']]).toEqual([200, 'file']);
     expect(gate.log.some((line) => line.includes('events cannot be written to the file'))).toBe(true);

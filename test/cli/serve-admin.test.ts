@@ -14,6 +14,8 @@ const gateways = { a: { port: 0, routes: [{ policies: { directResponse: { body: 
 const yaml = (adminAddr?: string): string =>
   JSON.stringify({ config: adminAddr === undefined ? {} : { adminAddr }, gateways });
 
+const PAGES = JSON.stringify({ gateways: { ...gateways, default: { port: 0 } }, ui: {} });
+
 const adminOf = (stderr: string): string => /admin server +(http:\/\/[^/\s]+)\/ui/.exec(stderr)?.[1] ?? '';
 
 describe('the admin server of `agctl serve`', () => {
@@ -54,6 +56,26 @@ describe('the admin server of `agctl serve`', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining('ADMIN_ADDR is not an address: expected')]);
   });
 
+  test.each([
+    [
+      'yes',
+      '`ui` needs the admin server, and ADMIN_ADDR is not an address: expected `ip:port`',
+      'or unset it',
+    ],
+    [
+      'off',
+      '`ui` needs the admin server, which is off (ADMIN_ADDR)',
+      'set the environment variable ADMIN_ADDR',
+    ],
+  ])('with `ui`, the error about ADMIN_ADDR=%s names the variable', async (value, message, help) => {
+    const { code, stderr } = await cli(['config', 'validate', '-'], {
+      input: PAGES,
+      env: { ADMIN_ADDR: value },
+    });
+    expect([code, stderr]).toEqual([1, expect.stringContaining(message)]);
+    expect(stderr).toContain(help);
+  });
+
   verifies(
     ['gateway.config.admin-addr.default', 'gateway.limits.admin-address'],
     'the default admin address is on loopback, and the gateway runs without it when it is in use',
@@ -70,6 +92,14 @@ describe('the admin server of `agctl serve`', () => {
           /commands without --admin reach .*: set config.adminAddr to another address, such as localhost:15001/,
         );
         expect((await send(running.url)).text).toBe('ok');
+        const pages = await cli(['serve', '-f', '-'], { input: PAGES, env: { ADMIN_ADDR: '' } });
+        expect([pages.code, pages.stderr]).toEqual([
+          1,
+          expect.stringContaining(
+            'error[AGW0401]: `ui` needs the admin server: the admin server cannot listen',
+          ),
+        ]);
+        expect(pages.stderr).not.toContain('started bind');
       } finally {
         await taken?.[Symbol.asyncDispose]();
       }
@@ -85,6 +115,7 @@ describe('the admin server of `agctl serve`', () => {
       `error[AGW0401]: the admin server cannot listen on 127.0.0.1:${taken.port}: the address is already in use`,
     );
     expect(stderr).toContain('-:2:14');
+    expect(stderr).not.toContain('started bind');
   });
 
   test('an invalid admin address is a configuration error', async () => {

@@ -17,6 +17,8 @@ export interface WorkerGateway extends AsyncDisposable {
   readonly pool: WorkerPool;
   readonly accessLog: readonly string[];
   readonly log: readonly string[];
+  /** Files that policies and listeners read again when they change. */
+  reloadedFiles(): Iterable<string>;
   /** Process ids of the workers that take connections, in order. */
   pids(): number[];
   /** Activates another configuration. Rejects with the reason if it is refused. */
@@ -86,6 +88,7 @@ export async function workerGateway(
     pool,
     accessLog: accessLog.lines,
     log: logLines.lines,
+    reloadedFiles: () => served.runtime.reloadedFiles.keys(),
     pids: () => pool.processes.map(({ pid }) => pid),
     async reload(next) {
       const compiled = compile(JSON.stringify(next), served.runtime);

@@ -113,6 +113,11 @@ test.each([
     { config: { adminAddr: 'off' }, gateways: { default: { port: 0 } }, ui: {} },
     'the admin server, which is off',
   ],
+  [
+    { config: { adminAddr: '127.0.0.1:0' }, gateways: { default: { port: 0 } }, ui: {} },
+    '`ui` needs an admin server with a port that is known: it is 0',
+  ],
+  [{ gateways: { default: { port: 0 } }, ui: { port: 15_000 } }, 'unknown field `port`'],
   [{ gateways: { main: { port: 0 } }, ui: {} }, '`ui` belongs to no gateway'],
   [{ gateways: { default: { port: 0 } }, ui: { gateways: 'x' } }, 'unknown gateway `x`'],
   [{ gateways: { default: { port: 0 } }, ui: { policies: { retry: {} } } }, 'unknown field `retry`'],

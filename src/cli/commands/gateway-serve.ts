@@ -1,6 +1,6 @@
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { AdminServer } from '../../admin/server.ts';
+import type { AdminServer, OpenAdmin } from '../../admin/server.ts';
 import type { Diagnostic } from '../../core/diagnostic.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { fileSink } from '../../core/file-sink.ts';
@@ -35,7 +35,7 @@ import type { LineFormats } from '../../server/workers/calls.ts';
 import { OwnServing } from '../../server/workers/own-process.ts';
 import type { Serving } from '../../server/workers/serving.ts';
 import { WorkerError, WorkerPool } from '../../server/workers/worker-pool.ts';
-import { ConfiguredAdminAddressError, openAdminServer } from '../admin-server.ts';
+import { openAdminServer, UnopenedError } from '../admin-server.ts';
 import { banner, readyFields } from '../banner.ts';
 import { configFileOf } from '../config-file.ts';
 import { type Context, type Run, wantsColor } from '../context.ts';
@@ -205,17 +205,6 @@ interface Opened {
   readonly signalServers: SignalServers;
 }
 
-/** An address in the configuration could not be opened. */
-class UnopenedError extends Error {
-  readonly diagnostic: Diagnostic;
-
-  constructor(diagnostic: Diagnostic) {
-    super(diagnostic.message);
-    this.name = 'UnopenedError';
-    this.diagnostic = diagnostic;
-  }
-}
-
 /** Opens all servers; the gateway is ready afterwards. @throws UnopenedError, after closing what was open */
 async function open(setup: Setup, built: Built): Promise<Opened> {
   const { file, folder, options, context, variables } = setup;
@@ -223,7 +212,17 @@ async function open(setup: Setup, built: Built): Promise<Opened> {
   const { env } = context;
   const readiness = new Readiness();
   const isServing = readiness.begin('gateway');
-  const { gateway, serving, signalServers } = await openGateway(built, readiness, env, options.recorder);
+  // First: no port is announced if its address cannot be opened.
+  const openAdmin = await openAdminAddress(built);
+  const { gateway, serving, signalServers } = await openGateway(
+    built,
+    readiness,
+    env,
+    options.recorder,
+  ).catch(async (error: unknown) => {
+    await openAdmin?.close();
+    throw error;
+  });
   const shutdown = shutdownOnSignals({
     log,
     sinks: Object.values(output.sinks),
@@ -244,24 +243,18 @@ async function open(setup: Setup, built: Built): Promise<Opened> {
     path === undefined
       ? undefined
       : new LiveConfig({ served, gateway, path, file, folder, env, variables, log });
-  let admin: AdminServer | undefined;
-  try {
-    admin = await openAdminServer({
-      gateway: serving(() => (live?.served ?? served).runtime),
-      served: () => live?.served ?? served,
-      ...(live === undefined ? {} : { reloadState: () => live.state }),
-      folder,
-      signalPorts: signalServers.ports,
-      ...(path === undefined ? {} : { configFile: path }),
-      isConfigWritable: options.uiWrite ?? false,
-      log,
-      webApp: fileURLToPath(new URL('dist/web/admin', PACKAGE_ROOT)),
-      stop: () => shutdown.stop(),
-    });
-  } catch (error) {
-    await Promise.all([gateway.close(), signalServers.close()]);
-    throw error instanceof ConfiguredAdminAddressError ? new UnopenedError(error.diagnostic) : error;
-  }
+  const admin = openAdmin?.serve({
+    gateway: serving(() => (live?.served ?? served).runtime),
+    served: () => live?.served ?? served,
+    ...(live === undefined ? {} : { reloadState: () => live.state }),
+    folder,
+    signalPorts: signalServers.ports,
+    ...(path === undefined ? {} : { configFile: path }),
+    isConfigWritable: options.uiWrite ?? false,
+    log,
+    webApp: fileURLToPath(new URL('dist/web/admin', PACKAGE_ROOT)),
+    stop: () => shutdown.stop(),
+  });
   if (options.watch ?? true) await live?.watch();
   onSighup(context, {
     reload: () => {
@@ -273,6 +266,16 @@ async function open(setup: Setup, built: Built): Promise<Opened> {
   isServing();
   void auditOf.get(served.runtime.settings)?.check();
   return { gateway, admin, live, shutdown, signalServers };
+}
+
+/** Opens the address of the admin server. Closes what was built if that fails. @throws UnopenedError, CommandError */
+async function openAdminAddress({ served, log, pool }: Built): Promise<OpenAdmin | undefined> {
+  try {
+    return await openAdminServer(served, log);
+  } catch (error) {
+    await Promise.all([served.runtime.close(), pool?.close()]);
+    throw error;
+  }
 }
 
 async function openGateway(

@@ -22,6 +22,11 @@ export const choice = <const Word extends string>(
   fallback: NoInfer<Word>,
 ) => z.enum(words).default(fallback).describe(doc);
 
+/** Whether a value is a word for on or off, which says nothing to a key that is neither. */
+export const isSwitchWord = (value: unknown): boolean =>
+  typeof value === 'boolean' ||
+  (typeof value === 'string' && /^(?:on|off|yes|no|true|false|none)$/i.test(value));
+
 /** On or off. */
 export const flag = (doc: string, fallback: boolean): z.ZodDefault<z.ZodBoolean> =>
   z.boolean().default(fallback).describe(doc);

@@ -30,17 +30,23 @@ export function ownPortProblems(
     key: string,
     [fromEnv, configured]: readonly (string | undefined)[],
     fallback: string,
+    isOptional = isOptionalAddress(configured, fallback),
   ): OwnServer[] => {
     const address = parseListenAddress(fromEnv || configured || fallback);
     if (address?.kind !== 'tcp' || address.port === 0) return [];
-    return [{ name, key, address, isDefault: !fromEnv && isOptionalAddress(configured, fallback) }];
+    return [{ name, key, address, isDefault: !fromEnv && isOptional }];
   };
-  // In the order in which they are opened; the gateways are opened before the admin server.
   const signals = [
     ...server('stats', 'statsAddr', [env['STATS_ADDR'], config.statsAddr], ':15020'),
     ...server('readiness', 'readinessAddr', [env['READINESS_ADDR'], config.readinessAddr], ':15021'),
   ];
-  const admin = server('admin', 'adminAddr', [env['ADMIN_ADDR'], configuredAdminAddr], 'localhost:15000');
+  const admin = server(
+    'admin',
+    'adminAddr',
+    [env['ADMIN_ADDR'], configuredAdminAddr],
+    'localhost:15000',
+    configuredAdminAddr === undefined,
+  );
   const servers = [...signals, ...admin];
   return [
     ...gateways.flatMap((gateway) =>

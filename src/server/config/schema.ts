@@ -273,7 +273,11 @@ const uiSchema = mapping(
       .optional()
       .describe('Policies of the pages. Clients that none of them authenticates cannot change anything.'),
   },
-);
+).meta({
+  elsewhere: {
+    port: 'the pages have the ports of gateways: write `gateways: { pages: { port: … } }` at the top level, and `ui: { gateways: pages }`; their own address is `config.adminAddr`',
+  },
+});
 
 const NO_PROXY_PROTOCOL =
   'the PROXY protocol is not supported: behind a proxy for HTTP, set `config.http.trustedProxies`';

@@ -46,6 +46,7 @@ export const recordPolicySchema = z.lazy(() =>
         'What is replaced before anything is written. Secrets of this file, and credentials in a common notation, are always replaced.',
       ),
     retention: durationSchema
+      .refine((age) => age > 0, { error: 'expected a duration of more than 0' })
       .prefault(durationText(30 * DAY))
       .describe('Age at which records and sums are deleted.'),
     failureMode: choice(

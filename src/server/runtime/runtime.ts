@@ -6,6 +6,7 @@ import type { Environment } from '../../core/yaml/env.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import { auditOf } from '../audit/audit.ts';
 import { spendingOf } from '../budgets/spending.ts';
+import { auditFileProblems } from '../config/audit-file.ts';
 import { lint } from '../config/lint.ts';
 import { openBackendProblems } from '../config/open-backends.ts';
 import { noPortProblem, ownPortProblems } from '../config/own-ports.ts';
@@ -151,6 +152,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
     ...signInProblems(gateways, config),
     ...pathParameterProblems(gateways, config.config.http.pathNormalization),
     ...workerProblems(config),
+    ...auditFileProblems(config, options.folder),
   );
   // Without ports before the reload, none are lost.
   if (gateways.length === 0 && problems.length === 0)

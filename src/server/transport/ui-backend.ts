@@ -2,7 +2,12 @@ import { isIP } from 'node:net';
 import { z } from 'zod';
 import { isLoopbackHost } from '../../core/dns-rebinding.ts';
 import { AppError } from '../../core/errors.ts';
-import { isLoopback, parseListenAddress } from '../../core/listen.ts';
+import {
+  isLoopback,
+  LISTEN_ADDRESS_FORMS,
+  type ListenAddress,
+  parseListenAddress,
+} from '../../core/listen.ts';
 import { compileCaller } from '../admin-access/gateway-caller.ts';
 import type { AdminRoles } from '../admin-access/settings.ts';
 import { CALLER_HEADER, signCaller } from '../admin-access/signed-caller.ts';
@@ -26,7 +31,7 @@ export const ui = defineBackend({
   dump: () => [],
   probes: () => [],
   open({ adminAddr, roles }, context) {
-    const address = addressOf(context.env['ADMIN_ADDR'] || adminAddr, context);
+    const address = addressOf(adminAddr, context);
     if (address === undefined)
       return { handle: () => Promise.reject(new AppError('no_backend')), close: () => Promise.resolve() };
     const callerOf = compileCaller(roles);
@@ -109,20 +114,37 @@ function requireOwnPage(ctx: RequestContext): void {
 
 const hostnameOf = (authority: string): string => authority.replace(/:\d+$/, '').toLowerCase();
 
-/** Where this process reaches its admin server. Reports one that is off. */
-function addressOf(text: string, context: CompileContext): UpstreamAddress | undefined {
-  const address = parseListenAddress(text);
-  if (address === undefined || address.kind === 'off') {
-    context.report({
-      code: 'AGW0105',
-      message: '`ui` needs the admin server, which is off',
-      help: 'remove `ui`, or set `config.adminAddr` to an address such as `localhost:15000`',
-      atKey: true,
-    });
-    return undefined;
-  }
+/** Where this process reaches its admin server. Reports one that it cannot reach. */
+function addressOf(configured: string, context: CompileContext): UpstreamAddress | undefined {
+  const fromEnv = context.env['ADMIN_ADDR'] || undefined;
+  const address = parseListenAddress(fromEnv ?? configured);
+  const problem = problemOf(address, fromEnv);
+  if (problem !== undefined) context.report({ code: 'AGW0105', ...problem, atKey: true });
+  if (address === undefined || address.kind === 'off') return undefined;
   if (address.kind === 'unix') return { origin: 'http://localhost', socketPath: address.path };
   const [host = ''] = address.hosts;
   const own = host === '::' ? '::1' : host === '0.0.0.0' ? '127.0.0.1' : host;
   return { origin: `http://${isIP(own) === 6 ? `[${own}]` : own}:${address.port}` };
+}
+
+/** Why the gateway cannot pass requests on to that address, and what to do; `fromEnv` is the value of ADMIN_ADDR. */
+function problemOf(
+  address: ListenAddress | undefined,
+  fromEnv: string | undefined,
+): { message: string; help: string } | undefined {
+  const setting = fromEnv === undefined ? '`config.adminAddr`' : 'the environment variable ADMIN_ADDR';
+  const help = `remove \`ui\`, or set ${setting} to an address such as \`localhost:15000\``;
+  if (address === undefined)
+    return {
+      message: `\`ui\` needs the admin server, and ADMIN_ADDR is not an address: ${LISTEN_ADDRESS_FORMS}`,
+      help: 'correct the environment variable ADMIN_ADDR, or unset it: `config.adminAddr` applies then',
+    };
+  if (address.kind === 'off')
+    return {
+      message: `\`ui\` needs the admin server, which is off${fromEnv === undefined ? '' : ' (ADMIN_ADDR)'}`,
+      help,
+    };
+  if (address.kind === 'tcp' && address.port === 0)
+    return { message: '`ui` needs an admin server with a port that is known: it is 0', help };
+  return undefined;
 }

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { type Path, pathText } from '../../../core/diagnostic.ts';
 import { membersOf } from '../../../core/foreign.ts';
 import { exampleText } from '../../../core/schema/describe-types.ts';
+import { isSwitchWord } from '../../../core/schema/mapping.ts';
 import {
   alternatives,
   childSchemas,
@@ -172,7 +173,7 @@ export function mappingAdvice(schemas: readonly Schema[], value: unknown): Mappi
       ? `${first}:${firstField === undefined ? '' : exampleText(firstField)}`
       : `${taking}: ${String(value)}`;
   return {
-    help: `write a mapping, such as \`{ ${example} }\``,
+    help: `write a mapping, such as \`{ ${example} }\`${isSwitchWord(value) ? ', or delete the key' : ''}`,
     notes: [`fields allowed here: ${keys.join(', ')}`],
   };
 }
@@ -187,7 +188,11 @@ function isSecret(schema: Schema | undefined): boolean {
 
 /** Text with a space is often more than one value: a command with its arguments. */
 function isPlainWord(value: unknown): boolean {
-  return ['string', 'number', 'boolean'].includes(typeof value) && /^[\w./:-]{1,60}$/.test(String(value));
+  return (
+    ['string', 'number', 'boolean'].includes(typeof value) &&
+    /^[\w./:-]{1,60}$/.test(String(value)) &&
+    !isSwitchWord(value)
+  );
 }
 
 function defaultOf(schemas: readonly Schema[]): object | undefined {

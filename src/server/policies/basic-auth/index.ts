@@ -1,5 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { AppError, messageOf } from '../../../core/errors.ts';
 import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
@@ -125,7 +126,7 @@ export const basicAuth = definePolicy({
         const users = parseUsers(readFileSync(resolveConfigFile(context.folder, htpasswd.file), 'utf8'));
         // As when the configuration is read: a file that is being written is empty for a moment.
         if (users.hashes.size === 0) throw new Error('there are no users');
-        passwords.replace(users);
+        if (!passwords.replace(users)) return;
         context.log.info('auth', 'users were read', {
           users: users.hashes.size,
           unusable: users.unusable.length,
@@ -191,9 +192,12 @@ class Passwords {
     return this.#users.hashes.get(user);
   }
 
-  replace(users: Users): void {
+  /** Returns whether the users differ from those before. */
+  replace(users: Users): boolean {
+    if (isDeepStrictEqual(users, this.#users)) return false;
     this.#users = users;
     this.#valid = new Map();
+    return true;
   }
 
   /**

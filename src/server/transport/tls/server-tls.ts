@@ -1,4 +1,5 @@
 import type { TlsOptions } from 'node:tls';
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { usualSeverity } from '../../../core/diagnostic.ts';
 import { messageOf } from '../../../core/errors.ts';
@@ -148,8 +149,11 @@ export function compileServerTls(
     state.expires = expiryOf(first.files.cert);
     context.inspection.certificates.push(() => state);
   }
+  let used = first.files;
   const changed = (): void => {
     const read = readCertificateFiles(config, folder);
+    // A worker is told of all files when it has started, and a link may have changed to a file of the same content.
+    if (state.isCurrent && isDeepStrictEqual(read.files, used)) return;
     const problem = errorIn(read);
     state.isCurrent = problem === undefined;
     if (problem !== undefined) {
@@ -161,6 +165,7 @@ export function compileServerTls(
       settings.counter('tlsReloads')(['failed']);
       return;
     }
+    used = read.files;
     tls.options = optionsOf(read.files);
     state.expires = expiryOf(read.files.cert);
     log.info('proxy::tls', 'a changed certificate is in use', { cert: config.cert });
