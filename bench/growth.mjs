@@ -1,7 +1,7 @@
-// npm run bench growth -- [--only routes,keys,models,tools,sessions] [--counts 1,100,1000,3000] [--rounds 3] [--seconds 2]
+// npm run bench growth -- [--only routes,keys,models,tools,sessions] [--counts 1,100,1000,10000] [--rounds 3] [--seconds 2]
 // [--svg FILE] [--bin PATH]
 // CPU time of a request while the gateway has more and more of one kind: of routes, models and tools the last one is used,
-// keys and sessions are used in turn. A file may have 50,000 values, which 3,300 routes are. --svg draws the curves.
+// keys and sessions are used in turn. --svg draws the curves.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -24,7 +24,7 @@ import { mcpConfig, mcpRequest, openSession, stdioServer } from './mcp-case.mjs'
 const { values } = parseArgs({
   options: {
     only: { type: 'string', default: 'routes,keys,models,tools,sessions' },
-    counts: { type: 'string', default: '1,100,1000,3000' },
+    counts: { type: 'string', default: '1,100,1000,10000' },
     rounds: { type: 'string', default: '3' },
     seconds: { type: 'string', default: '2' },
     svg: { type: 'string' },

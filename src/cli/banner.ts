@@ -20,6 +20,9 @@ interface BannerFacts {
   readonly ms: number;
 }
 
+/** Routes of one gateway that are shown: a terminal keeps the beginning in sight. */
+const SHOWN_ROUTES = 20;
+
 /** The text that `serve` prints on stderr when it is ready: where everything is, and how to stop it. */
 export function banner({ file, envFile, warnings, gateway, admin, config, ms }: BannerFacts): string {
   const lines = [
@@ -33,10 +36,13 @@ export function banner({ file, envFile, warnings, gateway, admin, config, ms }: 
     lines.push(
       `  gateway ${plan.name.padEnd(12)} ${urlOf(plan, port)}${plan.address === undefined ? '   (all addresses of this machine)' : ''}`,
     );
-    for (const route of routesOf(plan)) {
+    const routes = routesOf(plan);
+    for (const route of routes.slice(0, SHOWN_ROUTES)) {
       lines.push(`    ${paths(route).padEnd(17)} ${target(route)}`);
       for (const { path, name } of partsOf(route)) lines.push(`    ${path.padEnd(17)}   bundle ${name}`);
     }
+    const others = routes.length - SHOWN_ROUTES;
+    if (others > 0) lines.push(`    and ${others.toLocaleString('en-US')} more routes`);
     for (const exposed of new Set(openBackends(plan).map(({ exposes }) => exposes)))
       lines.push(`    ! anyone who reaches port ${port} can ${exposed} (AGW0312)`);
   }

@@ -65,3 +65,28 @@ test('the banner names the protocol of each port', async () => {
     ['secure', 'https'],
   ]);
 });
+
+test('the banner shows the first twenty routes of a gateway and counts the others', async () => {
+  const routes = Array.from({ length: 121 }, (_, index) => ({
+    matches: [{ path: { exact: `/route-${index}` } }],
+    policies: { directResponse: { status: 200, body: `${index}` } },
+  }));
+  const yaml = JSON.stringify({ gateways: { default: { port: 0, routes } } });
+  await using gate = await gateway(yaml);
+  const config = loadConfigText(yaml, 'gateway.yaml', {}).config as Config;
+  const facts = {
+    file: 'gateway.yaml',
+    warnings: '',
+    admin: undefined,
+    ms: 1,
+    gateway: gate.running,
+    config,
+  };
+  const shown = banner(facts)
+    .split('\n')
+    .filter((line) => line.includes('route'));
+  expect(shown).toHaveLength(21);
+  expect(shown.at(-1)).toBe('    and 101 more routes');
+  const last = await fetch(`http://127.0.0.1:${gate.port}/route-120`);
+  expect(await last.text()).toBe('120');
+});

@@ -10,8 +10,13 @@ export const YAML_LIMITS = {
   aliasedValues: 100_000,
   /** Nesting of collections. */
   depth: 64,
-  /** Tokens (a line of `key: value` has about seven); the parser needs 1 µs and 1 KiB for each. */
-  lexemes: 100_000,
+  /**
+   * Tokens of a configuration (a line of `key: value` has about seven, 10,000 routes have 450,000); the parser needs 1 µs
+   * and 1 KiB for each.
+   */
+  lexemes: 500_000,
+  /** Tokens of a document from elsewhere, which the parser reads in 0.1 s. */
+  foreignLexemes: 100_000,
   /**
    * Characters at the beginning and end of a line that are inspected to suggest a column for a misplaced line. A text
    * may be a single huge line.

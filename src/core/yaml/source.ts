@@ -2,7 +2,7 @@ import { isAlias, isMap, isNode, isScalar, isSeq, type Node, type Pair, type YAM
 import type { Diagnostic, Path, Range } from '../diagnostic.ts';
 import { type BuiltTree, buildTree, isMerge, keyText } from './build.ts';
 import { type Environment, isPureReference } from './env.ts';
-import type { YamlProblem } from './limits.ts';
+import { YAML_LIMITS, type YamlProblem } from './limits.ts';
 import { LineIndex } from './lines.ts';
 import { type DecodedScalar, decodeScalar, scalarSite } from './scalar.ts';
 import { parseYamlSyntax } from './syntax.ts';
@@ -43,7 +43,7 @@ export class YamlSource {
    * every problem (AGW0001 to AGW0005, and AGW0101 for keys such as `__proto__`) is a diagnostic, in source order.
    */
   static parse(text: string, file: string, env: Environment): ParsedYaml {
-    const syntax = parseYamlSyntax(text);
+    const syntax = parseYamlSyntax(text, YAML_LIMITS.lexemes);
     if ('problem' in syntax) {
       const source = new YamlSource(text, file, null, undefined);
       return { source, diagnostics: [source.#diagnostic(syntax.problem)] };

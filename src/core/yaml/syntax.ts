@@ -9,12 +9,12 @@ export type SyntaxResult =
 
 /**
  * Parses `text` as one YAML 1.2 (core) document. Only the first syntax error is reported, because later ones are often
- * follow-ups. `YAML_LIMITS` bounds time and memory for any input.
+ * follow-ups. `YAML_LIMITS` and `lexemes`, the most tokens, bound time and memory for any input.
  */
-export function parseYamlSyntax(text: string): SyntaxResult {
+export function parseYamlSyntax(text: string, lexemes: number): SyntaxResult {
   const unreadable = findUnreadable(text);
   if (unreadable !== undefined) return { problem: unreadable };
-  const tokens = readTokens(text);
+  const tokens = readTokens(text, lexemes);
   if (!Array.isArray(tokens)) return { problem: tokens };
   // Our own walk finds duplicate keys: the library compares every key with every other one.
   const composer = new Composer({
@@ -62,16 +62,17 @@ function findUnreadable(text: string): YamlProblem | undefined {
 }
 
 /** Runs the lexer and parser step by step, so that a limit or the first error stops them early. */
-function readTokens(text: string): CST.Token[] | YamlProblem {
+function readTokens(text: string, most: number): CST.Token[] | YamlProblem {
   const parser = new Parser();
   const tokens: CST.Token[] = [];
   let lexemes = 0;
   let previous = '';
   for (const lexeme of new Lexer().lex(text)) {
-    if (++lexemes > YAML_LIMITS.lexemes) {
+    if (++lexemes > most) {
       return problemAt(parser.offset, parser.offset, {
         code: 'AGW0005',
         message: 'the file contains too many values',
+        help: `at most ${most.toLocaleString('en-US')} tokens of YAML are read, which are about ${Math.round(most / 7_000)},000 lines`,
       });
     }
     const badQuote = previous === CST_SCALAR ? undefined : checkQuoted(lexeme, parser.offset);

@@ -1,7 +1,7 @@
 import { LIMITS } from '../../core/limits.ts';
 import type { Problem } from '../kernel/compile-context.ts';
 import type { RequestMatcher, Routable, TextMatcher } from '../kernel/request/request-context.ts';
-import { byPrecedence, type Candidate } from '../kernel/routing/router.ts';
+import { byPrecedence, type Candidate, grouped } from '../kernel/routing/router.ts';
 
 type NamedRoute = Routable & { readonly name: string };
 
@@ -71,12 +71,6 @@ function coveringRoute<R>(candidates: readonly Compared<R>[]): (candidate: Compa
     }
     return undefined;
   };
-}
-
-function grouped<K, V>(groups: Map<K, V[]>, key: K): V[] {
-  const group = groups.get(key) ?? [];
-  groups.set(key, group);
-  return group;
 }
 
 /** The warning about a shadowed route. */

@@ -5,6 +5,7 @@ import type {
   Route,
   TextMatcher,
 } from '../request/request-context.ts';
+import { HostMap } from './host-map.ts';
 
 /** One match of a route, under one of its hostnames. */
 export interface Candidate<R> {
@@ -14,38 +15,53 @@ export interface Candidate<R> {
 
 export type Router<R> = (ctx: RequestContext) => R | undefined;
 
+const SLASH = 47;
+
 /**
  * Creates the router of one gateway. Precedence: exact hostname, then the longest wildcard, then routes without
  * hostnames; for equal hostnames exact path, then prefix, then regex; then the longer path, a method, more headers, more
  * query parameters, the route key.
  */
 export function createRouter<R extends Routable>(routes: readonly R[]): Router<R> {
-  const exact = new Map<string, Candidate<R>[]>();
-  const wildcard = new Map<string, Candidate<R>[]>();
-  const any: Candidate<R>[] = [];
+  const groups = new Map<string | undefined, Candidate<R>[]>();
   for (const route of routes) {
-    const candidates = route.matches.map((match) => ({ route, match }));
-    if (route.hostnames.length === 0) any.push(...candidates);
-    for (const hostname of route.hostnames) {
-      const [group, key] = hostname.startsWith('*.') ? [wildcard, hostname.slice(1)] : [exact, hostname];
-      group.set(key, [...(group.get(key) ?? []), ...candidates]);
-    }
+    for (const hostname of route.hostnames.length === 0 ? [undefined] : route.hostnames)
+      for (const match of route.matches) grouped(groups, hostname).push({ route, match });
   }
-  for (const group of [...exact.values(), ...wildcard.values(), any]) group.sort(byPrecedence);
-  const suffixes = [...wildcard].sort(([a], [b]) => b.length - a.length);
-  if (exact.size === 0 && suffixes.length === 0) return (ctx) => firstMatch(any, ctx);
+  const routers = new Map([...groups].map(([hostname, group]) => [hostname, pathRouter(group)]));
+  const anyHost = routers.get(undefined);
+  if (routers.size === 1 && anyHost !== undefined) return anyHost;
+  const hosts = new HostMap(routers);
+  return (ctx) => hosts.find(withoutPort(ctx.host), (router) => router(ctx));
+}
 
+/**
+ * The router of one hostname. It looks only at matches whose exact path or prefix the request has, then at regular
+ * expressions, so that thousands of routes cost no more than one.
+ */
+function pathRouter<R extends Routable>(candidates: Candidate<R>[]): Router<R> {
+  candidates.sort(byPrecedence);
+  const exact = new Map<string, Candidate<R>[]>();
+  const prefixes = new Map<string, Candidate<R>[]>();
+  const regexes: Candidate<R>[] = [];
+  for (const candidate of candidates) {
+    const { path } = candidate.match;
+    if (path.kind === 'regex') regexes.push(candidate);
+    else grouped(path.kind === 'exact' ? exact : prefixes, path.value).push(candidate);
+  }
+  // Longest first, as the matches are.
+  const lengths = [...new Set([...prefixes.keys()].map(({ length }) => length))];
   return (ctx) => {
-    const host = withoutPort(ctx.host);
-    const named = exact.get(host);
-    const found = named && firstMatch(named, ctx);
-    if (found) return found;
-    for (const [suffix, candidates] of suffixes) {
-      if (!host.endsWith(suffix) || host.length === suffix.length) continue;
-      const below = firstMatch(candidates, ctx);
-      if (below) return below;
+    const { path } = ctx;
+    const found = firstMatch(exact.get(path), ctx);
+    if (found !== undefined) return found;
+    for (const length of lengths) {
+      // Prefixes end with a segment.
+      if (length !== path.length && path.charCodeAt(length) !== SLASH) continue;
+      const below = firstMatch(prefixes.get(path.slice(0, length)), ctx);
+      if (below !== undefined) return below;
     }
-    return firstMatch(any, ctx);
+    return firstMatch(regexes, ctx);
   };
 }
 
@@ -73,13 +89,21 @@ export function pickByWeight<T extends { readonly weight: number }>(choices: rea
   return undefined;
 }
 
-function firstMatch<R>(candidates: readonly Candidate<R>[], ctx: RequestContext): R | undefined {
+function firstMatch<R>(candidates: readonly Candidate<R>[] | undefined, ctx: RequestContext): R | undefined {
+  if (candidates === undefined) return undefined;
   for (const { route, match } of candidates) {
     if (!matchesRequest(match, ctx)) continue;
     ctx.matchedPath = match.path;
     return route;
   }
   return undefined;
+}
+
+/** The values of a key, to which more can be added. */
+export function grouped<K, V>(groups: Map<K, V[]>, key: K): V[] {
+  const group = groups.get(key) ?? [];
+  groups.set(key, group);
+  return group;
 }
 
 const KIND_ORDER = { exact: 0, prefix: 1, regex: 2 } as const;
@@ -129,7 +153,7 @@ export function matchesPath(path: RequestMatcher['path'], actual: string): boole
       // Whole segments: /foo matches /foo and /foo/x, not /foobar. The value has no trailing slash.
       return (
         actual.startsWith(path.value) &&
-        (actual.length === path.value.length || actual.charCodeAt(path.value.length) === 47)
+        (actual.length === path.value.length || actual.charCodeAt(path.value.length) === SLASH)
       );
     case 'regex':
       return path.value.matches(actual);

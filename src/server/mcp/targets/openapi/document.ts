@@ -1,6 +1,7 @@
 import { messageOf } from '../../../../core/errors.ts';
 import { decodedUri } from '../../../../core/foreign.ts';
 import { LIMITS } from '../../../../core/limits.ts';
+import { YAML_LIMITS } from '../../../../core/yaml/limits.ts';
 import { LineIndex } from '../../../../core/yaml/lines.ts';
 import { parseYamlSyntax } from '../../../../core/yaml/syntax.ts';
 import { parseJson } from '../../../kernel/files/json-file.ts';
@@ -39,7 +40,7 @@ export function parseDocument(text: string): OpenApiDocument {
 
 /** Removes everything that YAML has and JSON has not: aliases, which may be cycles, and tags such as dates. */
 function jsonOfYaml(text: string): string {
-  const parsed = parseYamlSyntax(text);
+  const parsed = parseYamlSyntax(text, YAML_LIMITS.foreignLexemes);
   if ('problem' in parsed) {
     const { code, message, start } = parsed.problem;
     const { line, column } = new LineIndex(text).position(start);
