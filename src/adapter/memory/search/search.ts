@@ -331,14 +331,15 @@ function shown(
     ...(isDebug ? { debug } : {}),
     metadata: located(metadata),
     ...(copies.length > 0 && {
-      alsoIn: copies.slice(0, MEMORY_STORE_LIMITS.copies).map((copy) => placeOf(copy, located)),
+      alsoIn: copies.slice(0, MEMORY_STORE_LIMITS.copies).map((copy) => placeOf(copy, query, located)),
     }),
     ...(copies.length > MEMORY_STORE_LIMITS.copies && { copies: copies.length }),
   };
 }
 
-function placeOf({ passage, differs }: Copy<Scored>, located: DocsPlaces): CopyPlace {
-  const { id, name, metadata } = passage.entity;
+function placeOf({ passage, differs }: Copy<Scored>, query: string, located: DocsPlaces): CopyPlace {
+  const { id } = passage.entity;
+  const { name, metadata } = citedSection(passage.entity, query);
   const { path, source, line, anchor } = located(metadata);
   return {
     id,

@@ -41,6 +41,19 @@ test('a passage in several versions is one result, that of the current one, and 
   expect(first.alsoIn[0]).not.toHaveProperty('differs');
 });
 
+test('a copy of a passage with several small sections is cited with the one that answers, as the passage itself is', async () => {
+  const text =
+    '# Kitchen\n\nNotes.\n\n## Kettle\n\nDescale it monthly.\n\n## Marmalade\n\nBoil oranges for an hour.\n';
+  const [first] = await results(
+    { 'new.md': text, 'old/new.md': `\n${text}` },
+    'how long do oranges for marmalade boil',
+  );
+  expect(first.metadata).toMatchObject({ path: 'new.md', line: 9, anchor: 'marmalade' });
+  expect(first.alsoIn).toMatchObject([
+    { path: 'old/new.md', name: 'Kitchen > Marmalade', line: 10, anchor: 'marmalade' },
+  ]);
+});
+
 test('a passage that denies what another one says is no copy of it', async () => {
   const text = (may: string): string =>
     `Guests ${may} enter the platypus lab without an escort during the opening hours of the main building.`;
