@@ -127,8 +127,14 @@ function dataCommands(memory: Command, run: Bind): void {
     .action(run(() => import('./commands/memory-import.ts')));
   memory
     .command('forget')
-    .argument('<about...>', 'name or text; everything that contains it is selected')
-    .description('show everything that mentions a name, then delete exactly that')
+    .argument('[about...]', 'name or text; everything that contains it is selected')
+    .description(
+      'show everything that mentions a name, or a docs folder has brought, then delete exactly that',
+    )
+    .option(
+      '--folder [path]',
+      'in place of a name: the documents of this docs folder; without a path, the docs folders are listed',
+    )
     .option('--token <token>', 'delete what the command has shown with this token')
     .option(...url)
     .option(...namespace)

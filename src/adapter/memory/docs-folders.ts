@@ -14,6 +14,15 @@ export interface DocsFolder {
   readonly path: string | undefined;
 }
 
+/** A docs folder as it is listed. */
+export interface ListedFolder {
+  readonly path: string;
+  /** Whether this backend reads it. */
+  readonly isServed: boolean;
+  /** Whether there is nothing at its path: the documents stay until they are deleted. */
+  readonly isGone: boolean;
+}
+
 const NOTE = 'docs-folders';
 /** Number of the first docs folder of a memory. */
 export const FIRST_FOLDER = 1;
@@ -45,6 +54,25 @@ export async function docsFolders(store: Store): Promise<DocsFolder[]> {
     const known = numberIn(number);
     return known === undefined ? [] : [{ number: known, path: stringIn(path) }];
   });
+}
+
+/**
+ * The folders whose documents the memory has, as far as their paths are known.
+ *
+ * @param current the docs folder of this process
+ */
+export async function listedFolders(store: Store, current: string | undefined): Promise<ListedFolder[]> {
+  const own = current === undefined ? undefined : resolve(current);
+  const listed = (await docsFolders(store)).map(async ({ path }) =>
+    path === undefined ? [] : [{ path, isServed: path === own, isGone: await isGone(path) }],
+  );
+  return (await Promise.all(listed)).flat();
+}
+
+/** Forgets a docs folder that has no documents any more. */
+export async function dropFolder(store: Store, number: number): Promise<void> {
+  const left = (await docsFolders(store)).filter((one) => one.number !== number);
+  await store.setNote(NOTE, { folders: left });
 }
 
 /**
@@ -97,7 +125,7 @@ async function isSame(path: string | undefined, other: string): Promise<boolean>
   return left !== undefined && left === right;
 }
 
-async function isGone(path: string | undefined): Promise<boolean> {
+export async function isGone(path: string | undefined): Promise<boolean> {
   if (path === undefined) return true;
   return stat(path).then(
     () => false,

@@ -164,6 +164,7 @@ export class FolderWorkspaces {
   async removeUnused(gone: readonly string[], left: readonly string[]): Promise<void> {
     const used = new Set(left.flatMap(foldersOf));
     const unused = new Set(gone.flatMap(foldersOf).filter((folder) => !used.has(folder)));
+    if (left.length === 0) unused.add('');
     const { store } = this.#backend;
     if (unused.size > 0) await store.removeEntities([...unused].map((folder) => this.#id(folder)));
   }

@@ -33,7 +33,8 @@ export interface DocsSyncOptions {
 }
 
 export const SYNC_NOTE = 'docs-sync';
-const LOCK = 'docs-sync';
+/** Held by whatever changes documents of a docs folder. */
+export const DOCS_LOCK = 'docs-sync';
 
 /** Creates the sync of a docs folder; see `DocsSync`. */
 export function createDocsSync(
@@ -52,7 +53,7 @@ export function createDocsSync(
     );
     last = run;
     try {
-      const isDone = await backend.store.exclusively(LOCK, async () => {
+      const isDone = await backend.store.exclusively(DOCS_LOCK, async () => {
         await run.whole(folder);
         run.end();
         await backend.store.setNote(SYNC_NOTE, run.status());

@@ -1,4 +1,5 @@
-import { EXIT_CODES } from '../../core/exit-codes.ts';
+import { resolve } from 'node:path';
+import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { elementsOf, isRecord, membersOf, stringIn, textIn } from '../../core/foreign.ts';
 import { escapeControls } from '../../core/log.ts';
 import type { Context, Run } from '../context.ts';
@@ -6,14 +7,21 @@ import { asCalled } from '../invocation.ts';
 import { membersIn, type RestOptions, request, unexpected } from '../memory/rest.ts';
 
 interface Options extends RestOptions {
-  readonly operands: readonly string[];
+  readonly operands?: readonly string[];
   readonly token?: string;
+  /** `true`: without a path. */
+  readonly folder?: string | true;
 }
 
-/** Shows everything that mentions a name or text; with the token from there, deletes exactly that. */
-export const run: Run<Options> = async ({ operands, token, ...options }, context) => {
+/** Shows everything that mentions a name or text, or a docs folder has brought; with the token from there, deletes exactly that. */
+export const run: Run<Options> = async ({ operands = [], token, folder, ...options }, context) => {
   const about = operands.join(' ');
-  const body = JSON.stringify(token === undefined ? { about, preview: true } : { about, token });
+  if ((about === '') !== (folder !== undefined))
+    throw new CommandError('usage', 'memory forget: expected a name or text, or else --folder');
+  if (folder === true) return listFolders(options, context);
+  const path = folder === undefined ? undefined : resolve(context.cwd, folder);
+  const what = path === undefined ? { about } : { folder: path };
+  const body = JSON.stringify({ ...what, ...(token === undefined ? { preview: true } : { token }) });
   const response = await request(options, context, '/forget', { type: 'application/json', text: body });
   const erasure = erasureIn(await membersIn(response));
   print(erasure, context);
@@ -21,16 +29,29 @@ export const run: Run<Options> = async ({ operands, token, ...options }, context
   const isEmpty = Object.values(counts).every((count) => count === 0);
   if (truncated) context.stderr.write('there is more than one call deletes: repeat the command afterwards\n');
   if (note !== undefined) context.stderr.write(`note: ${escapeControls(note)}\n`);
-  if (isEmpty) context.stderr.write('nothing mentions it\n');
+  if (isEmpty) context.stderr.write(path === undefined ? 'nothing mentions it\n' : 'it has no documents\n');
   else if (token === undefined) {
     const inNamespace = options.namespace === undefined ? '' : ` --namespace ${options.namespace}`;
     const called = asCalled('agctl memory forget', context);
     context.stderr.write(
-      `nothing is deleted yet; to delete this:\n  ${called} ${quoted(about)} --token ${erasure.token}${inNamespace}\n`,
+      `nothing is deleted yet; to delete this:\n  ${called} ${path === undefined ? quoted(about) : `--folder ${quoted(path)}`} --token ${erasure.token}${inNamespace}\n`,
     );
   }
   return EXIT_CODES.ok.code;
 };
+
+/** The docs folders whose documents a backend has. */
+async function listFolders(options: RestOptions, context: Context): Promise<number> {
+  const { docsFolders } = await membersIn(await request(options, context, '/stats'));
+  const folders = elementsOf(docsFolders).map(membersOf);
+  for (const { path, isServed, isGone } of folders) {
+    const state =
+      isServed === true ? 'read now' : isGone === true ? 'does not exist any more' : 'not read now';
+    context.stdout.write(`${escapeControls(textIn(path))}  (${state})\n`);
+  }
+  if (folders.length === 0) context.stderr.write('no documents of docs folders are stored\n');
+  return EXIT_CODES.ok.code;
+}
 
 interface Erasure {
   readonly token: string;
@@ -92,5 +113,5 @@ function print({ deleted, counts, ...parts }: Erasure, { stdout }: Context): voi
 
 /** As one word of a POSIX shell. */
 function quoted(text: string): string {
-  return /^[\w.@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+  return /^[\w.@/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

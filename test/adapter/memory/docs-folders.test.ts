@@ -2,6 +2,7 @@ import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { siteBaseIn } from '../../../src/adapter/memory/markdown/links.ts';
+import { cli } from '../../kit/cli.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import type { Json } from '../../kit/mcp.ts';
 import {
@@ -123,6 +124,35 @@ describe('two docs folders in one memory', () => {
     await using second = await kit.serving(kit.b);
     expect(await sync(second)).toMatchObject({ added: 2, removed: 0 });
     expect(await second.memory.store.documents('docs_dir')).toHaveLength(4);
+    // Until somebody says that they are not needed any more.
+    const run = (...args: string[]) =>
+      cli(['memory', 'forget', ...args], { env: { MEMORY_API_URL: second.url }, cwd: join(kit.b, '..') });
+    expect((await run('--folder')).stdout).toBe(
+      `${kit.a}  (does not exist any more)\n${kit.b}  (read now)\n`,
+    );
+    expect(await run('--folder', 'docs')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('is the docs folder of this backend'),
+    });
+    expect(await run('--folder', '/nowhere')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`no documents of /nowhere are stored: there are those of ${kit.a}`),
+    });
+    expect(await run('name', '--folder', kit.a)).toMatchObject({ code: 2 });
+    const shown = await run('--folder', kit.a);
+    expect(shown.stdout).toContain('document Alpha (README.md)\n');
+    expect(shown.stderr).not.toContain('note:');
+    const [, token = ''] = /--folder \S+ --token (\w+)\n/.exec(shown.stderr) ?? [];
+    expect((await run('--folder', kit.a, '--token', 'stale')).stderr).toContain('409');
+    expect((await run('--folder', kit.a, '--token', token)).stdout).toContain('deleted: documents 2\n');
+    expect((await second.memory.store.documents('docs_dir')).map(({ key }) => key)).toEqual([
+      '/2/README.md',
+      '/2/guide/setup.md',
+    ]);
+    const { nodes } = (await second.get('graph?types=workspace')).body;
+    expect(nodes.map(({ name }: Json) => name).sort()).toEqual(['docs', 'docs/guide']);
+    expect((await run('--folder')).stdout).toBe(`${kit.b}  (read now)\n`);
+    expect(await second.memory.sync.run()).toMatchObject({ added: 0, unchanged: 2 });
   });
 
   test('a link to the folder, and an empty folder, bring no second copy', async () => {

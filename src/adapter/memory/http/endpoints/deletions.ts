@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { MEMORY_API_LIMITS as LIMITS, MEMORY_API_LIMITS } from '../../../../core/memory-limits.ts';
+import { forgetFolder } from '../../forget-folder.ts';
 import type { Memory } from '../../memory.ts';
 import type { ErasureOptions, ErasureRequest } from '../../store.ts';
 import { type Answer, defineEndpoint, type Endpoint, sessionId } from '../endpoint.ts';
@@ -93,7 +94,8 @@ export const deletions: readonly Endpoint[] = [session, document, entity, relati
 
 const request = z
   .strictObject({
-    about: z.string().trim().min(2).max(MEMORY_API_LIMITS.nameLength),
+    about: z.string().trim().min(2).max(MEMORY_API_LIMITS.nameLength).optional(),
+    folder: z.string().min(1).max(MEMORY_API_LIMITS.nameLength).optional(),
     preview: z.boolean().default(false),
     token: z.string().min(1).max(100).optional(),
   })
@@ -101,15 +103,22 @@ const request = z
     path: ['token'],
     message:
       'expected the token of a preview (`"preview": true`), so that what was shown is deleted, and nothing else',
+  })
+  .refine(({ about, folder }) => (about === undefined) !== (folder === undefined), {
+    path: ['about'],
+    message: 'expected a name or text in `about`, or else the path of a docs folder in `folder`',
   });
 
-/** Deletes everything that mentions a name or text, after a preview. */
+/** Deletes everything that mentions a name or text, or the documents of a docs folder, after a preview. */
 export const forget = defineEndpoint({
   method: 'POST',
   path: '/forget',
   audit: 'memory.forget',
   body: request,
-  run: async ({ body: { about, ...options }, memory }) => ({
-    body: await memory.store.erase({ about }, options),
+  run: async ({ body: { about, folder, ...options }, memory }) => ({
+    body:
+      folder === undefined
+        ? await memory.store.erase({ about }, options)
+        : await forgetFolder(memory, folder, options),
   }),
 });
