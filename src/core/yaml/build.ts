@@ -192,7 +192,10 @@ class Builder {
     const key = keyText(node);
     if (!isNode(node) || key === undefined || key === '') {
       const message = key === '' ? 'a key is missing here' : 'a key must be plain text';
-      this.#report(node, path, { code: key === '' ? 'AGW0001' : 'AGW0003', message });
+      const help = isMap(node)
+        ? `put it in quotes if it is a string; a variable of the environment is \`\${NAME}\``
+        : undefined;
+      this.#report(node, path, { code: key === '' ? 'AGW0001' : 'AGW0003', message, ...(help && { help }) });
       return undefined;
     }
     this.#checkTag(node, path);

@@ -120,6 +120,8 @@ function describeError(error: YAMLError, document: Document, text: string): Yaml
   if (closing !== undefined) return describeBracket(start, closing, document, text);
   const quoted = stringBefore(error, text);
   if (quoted !== undefined) return quoted;
+  const reference = bracedReference(start, text);
+  if (reference !== undefined) return reference;
   const found = text.slice(start, end);
   const described = singleCharacterMistake(error, found) ?? messageFor(error, found);
   const shown = found.slice(0, 80).split('\n', 1)[0]?.trimEnd().length || 1;
@@ -144,6 +146,21 @@ function stringBefore({ message, pos: [start] }: YAMLError, text: string): YamlP
   };
 }
 
+/** `${NAME}` without quotes in a flow collection, where its `{` begins a mapping. */
+function bracedReference(start: number, text: string): YamlProblem | undefined {
+  const dollar = text[start] === '{' ? start - 1 : start;
+  const [written] = /^\$\{[^\n}]*\}/.exec(text.slice(dollar, dollar + YAML_LIMITS.columns)) ?? [];
+  if (written === undefined || dollar === start) return undefined;
+  return {
+    code: 'AGW0001',
+    start: dollar,
+    end: dollar + written.length,
+    path: [],
+    message: 'inside `{ }` or `[ ]`, the `{` of a variable begins a mapping',
+    help: `write \`$NAME\` for a number, \`true\` or \`false\`, and \`"\${NAME}"\` for a string`,
+  };
+}
+
 function describeBracket(start: number, closing: string, document: Document, text: string): YamlProblem {
   const opening = closing === ']' ? '[' : '{';
   const found = nextText(text, start);
@@ -160,8 +177,15 @@ function describeBracket(start: number, closing: string, document: Document, tex
     end: open + 1,
     path: [],
     message: `this \`${opening}\` is not closed`,
-    help: `put a \`${closing}\` after its last entry`,
+    help: `put a \`${closing}\` after its last entry${isInComment(text, open, closing) ? '; the one after ` #` is part of a comment, unless the text from `#` on is in quotes' : ''}`,
   };
+}
+
+/** Whether the line of an opening bracket has a closing one after a `#` that begins a comment. */
+function isInComment(text: string, open: number, closing: string): boolean {
+  const line = text.slice(open, open + YAML_LIMITS.columns).split('\n', 1)[0] ?? '';
+  const comment = line.search(/\s#/);
+  return comment !== -1 && line.includes(closing, comment);
 }
 
 /** Two single-character mistakes that the library reports as something larger. */

@@ -18,8 +18,10 @@ import {
   type CheckMessage,
   describeFormat,
   describeSize,
+  isNumeric,
   numberHelp,
   rangeHelp,
+  truthOf,
   wrongForm,
 } from './value-messages.ts';
 
@@ -162,7 +164,13 @@ export class IssueTranslator {
         ...{ code: 'AGW0102', path, at: 'value', message: `expected ${expected}, found nothing` },
         help: `write \`${path.at(-1)}: {}\` to turn it on, or delete the key`,
       };
-    const form = wrongForm(expected, value, schemas, String(path.at(-1)));
+    const form = wrongForm(
+      expected,
+      value,
+      schemas,
+      String(path.at(-1)),
+      this.#source.isFromEnvironment(path),
+    );
     const help = form === undefined ? this.#typeHelp(path, expected, value) : { help: form.help };
     const isMappingWanted = help.help === undefined && expected === 'a mapping';
     return {
@@ -178,32 +186,66 @@ export class IssueTranslator {
   }
 
   #typeHelp(path: Path, expected: string, value: unknown): Pick<Finding, 'help' | 'remedy'> {
-    if (value === null) return { help: 'give it a value, or delete the key' };
+    if (value === null) return { help: this.#nothingHelp(path, expected) };
     const wantsText = /\bstring\b/.test(expected);
+    const isFromEnvironment = this.#source.isFromEnvironment(path);
     if (
       wantsText &&
       (typeof value === 'number' || typeof value === 'boolean') &&
       this.#source.isPlain(path)
     ) {
-      return this.#source.isFromEnvironment(path)
+      return isFromEnvironment
         ? { help: 'put the reference in quotes, so that the variable is always read as a string' }
         : { help: 'put it in quotes to make it a string', remedy: { kind: 'quote' } };
     }
     if (expected.startsWith('a list') && !Array.isArray(value))
       return { help: 'write a list: `[a, b]`, or each entry on a line that starts with `- `' };
-    if (typeof value !== 'string') return {};
-    const truth = /^(?:yes|on|true)$/i.test(value)
-      ? 'true'
-      : /^(?:no|off|false)$/i.test(value)
-        ? 'false'
-        : undefined;
+    if (isFromEnvironment) return this.#variableHelp(path, expected, value);
+    if (typeof value !== 'string')
+      return /^\{+\s*\$?\w+\s*\}+$/.test(this.#written(path))
+        ? { help: `in YAML, \`{\` begins a mapping; a variable of the environment is \`$NAME\` or \`\${NAME}\`` }
+        : {};
+    const truth = truthOf(value);
     if (expected.includes('`true`') && truth !== undefined)
       return { help: `write \`${truth}\`, without quotes`, remedy: { kind: 'replace', by: truth } };
     if (!/number/.test(expected)) return {};
-    const isNumber = value.trim() !== '' && Number.isFinite(Number(value));
-    if (isNumber && !this.#source.isPlain(path))
+    if (isNumeric(value) && !this.#source.isPlain(path))
       return { help: 'remove the quotes', remedy: { kind: 'unquote' } };
-    return { help: numberHelp(String(path.at(-1)), value, this.#source.isFromEnvironment(path)) };
+    return { help: numberHelp(String(path.at(-1)), value) };
+  }
+
+  /** Help for a value that is a variable, or contains some. Quotes and the variable are the reader's own. */
+  #variableHelp(path: Path, expected: string, value: unknown): Pick<Finding, 'help'> {
+    const wants = /number/.test(expected) ? 'number' : expected.includes('`true`') ? 'flag' : undefined;
+    if (wants === undefined) return {};
+    const isMeant =
+      typeof value === 'string' && (wants === 'number' ? isNumeric(value) : /^(?:true|false)$/.test(value));
+    if (isMeant && !this.#source.isPlain(path))
+      return {
+        help: this.#written(path).includes('{')
+          ? 'write the reference without quotes, as `$NAME`, which is also possible inside `{ }` and `[ ]`'
+          : 'write the reference without quotes',
+      };
+    return {
+      help: `the variable must have ${wants === 'number' ? 'a number' : '`true` or `false`'} as its value`,
+    };
+  }
+
+  #nothingHelp(path: Path, expected: string): string {
+    if (this.#source.isFromEnvironment(path))
+      return `the variable is empty: set it, or ${/\bstring\b/.test(expected) ? 'put the reference in quotes, for an empty string' : 'delete the key'}`;
+    const { text } = this.#source;
+    const rest = text.slice(this.#source.keyRange(path).end.offset).split('\n', 1)[0] ?? '';
+    const [, mark] = /^["']?\s*:\s+([#&])\S/.exec(rest) ?? [];
+    if (mark === '#') return '`#` begins a comment: if it is part of the value, put the value in quotes';
+    if (mark === '&')
+      return '`&` begins the name of an anchor: if it is part of the value, put the value in quotes';
+    return 'give it a value, or delete the key';
+  }
+
+  #written(path: Path): string {
+    const { start, end } = this.#source.valueRange(path);
+    return this.#source.text.slice(start.offset, end.offset);
   }
 
   #wrongValue(path: Path, values: readonly unknown[], value: unknown, message: string): Finding {

@@ -102,6 +102,7 @@ export function wrongForm(
   value: unknown,
   schemas: readonly Schema[],
   key: string,
+  isFromEnvironment: boolean,
 ): TextForm | undefined {
   if (typeof value !== 'number' && typeof value !== 'boolean') return undefined;
   const forms = textForms(schemas, value);
@@ -110,7 +111,11 @@ export function wrongForm(
   const example = examples.find((each) => typeof each === 'string');
   return {
     expected: expected.replace(/\ba string\b/, () => joinWords(forms)),
-    ...(example !== undefined && { help: `for example \`${key}: ${example}\`` }),
+    ...(example !== undefined && {
+      help: isFromEnvironment
+        ? `the variable must have such a value, for example \`${example}\``
+        : `for example \`${key}: ${example}\``,
+    }),
   };
 }
 
@@ -160,9 +165,14 @@ function boundWords({ check, value, inclusive }: Readonly<Record<string, unknown
   return check === 'less_than' ? [`${inclusive === true ? 'at most' : 'less than'} ${value}`] : [];
 }
 
+/** The truth value that a word stands for. */
+export const truthOf = (text: string): 'true' | 'false' | undefined =>
+  /^(?:yes|on|true)$/i.test(text) ? 'true' : /^(?:no|off|false)$/i.test(text) ? 'false' : undefined;
+
+export const isNumeric = (text: string): boolean => text.trim() !== '' && Number.isFinite(Number(text));
+
 /** Help for a text where a number is expected. It does not repeat the text. */
-export function numberHelp(key: string, text: string, isFromEnvironment: boolean): string {
-  if (isFromEnvironment) return 'the variable must have a number as its value';
+export function numberHelp(key: string, text: string): string {
   const amount = amountIn(text);
   if (amount !== undefined) return `write \`${amount}\``;
   if (key !== 'port') return 'write a number, without quotes';
