@@ -203,7 +203,9 @@ export class IssueTranslator {
     if (isFromEnvironment) return this.#variableHelp(path, expected, value);
     if (typeof value !== 'string')
       return /^\{+\s*\$?\w+\s*\}+$/.test(this.#written(path))
-        ? { help: `in YAML, \`{\` begins a mapping; a variable of the environment is \`$NAME\` or \`\${NAME}\`` }
+        ? {
+            help: `in YAML, \`{\` begins a mapping; a variable of the environment is \`$NAME\` or \`\${NAME}\``,
+          }
         : {};
     const truth = truthOf(value);
     if (expected.includes('`true`') && truth !== undefined)
