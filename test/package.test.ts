@@ -45,12 +45,12 @@ function sizeOf(folder: string): number {
 }
 
 /** Paths of the files that `npm pack` puts into the package. */
-const packedFiles = (): string[] => {
+const packedFiles = ((): string[] => {
   const packed = JSON.parse(
     execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: root, encoding: 'utf8' }),
   ) as Record<string, { files: { path: string }[] }>;
   return (Object.values(packed)[0]?.files ?? []).map(({ path }) => path);
-};
+})();
 
 const foldersOf = (file: string): string[] => {
   const parent = posix.dirname(file);
@@ -59,7 +59,7 @@ const foldersOf = (file: string): string[] => {
 
 describe('the installed package', () => {
   test('each relative link of a page of the package leads to a file or folder of the package, or to a picture of the repository', () => {
-    const files = packedFiles();
+    const files = packedFiles;
     const known = new Set(files.flatMap((file) => [file, ...foldersOf(file)]));
     const pages = files.filter((file) => file.endsWith('.md'));
     const broken: string[] = [];
@@ -80,7 +80,7 @@ describe('the installed package', () => {
   });
 
   test('the installed package takes less than 90 MiB, and as much as docs/dependencies.md says', () => {
-    const own = packedFiles().reduce((sum, path) => sum + onDisk(join(root, path)), 0);
+    const own = packedFiles.reduce((sum, path) => sum + onDisk(join(root, path)), 0);
     const size = (own + production.reduce((sum, [folder]) => sum + sizeOf(folder), 0)) / MIB;
     expect(size).toBeGreaterThan(40);
     expect(size).toBeLessThan(90);

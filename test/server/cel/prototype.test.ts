@@ -5,6 +5,7 @@ import {
   compileExpression,
   HeadersView,
 } from '../../../src/server/expressions/cel/expression.ts';
+import { repeats } from '../../kit/thorough.ts';
 import { reason, run } from './run.ts';
 
 const INHERITED = [
@@ -78,7 +79,7 @@ describe('JavaScript prototypes in CEL', () => {
           else expect(['no_such_key', 'no_such_overload']).toContain(reason(source, variables));
         },
       ),
-      { numRuns: 1_000 },
+      { numRuns: repeats(300, 5_000) },
     );
   });
 
@@ -128,7 +129,7 @@ describe('JavaScript prototypes in CEL', () => {
           expect(error.reason).not.toBe('internal');
         }
       }),
-      { numRuns: 2_000 },
+      { numRuns: repeats(600, 10_000) },
     );
   });
 });

@@ -10,6 +10,7 @@ import { type CheckTexts, StreamGuard } from '../../../src/server/llm/guardrails
 import { eventsIn, KINDS, WIRES, type WireName } from '../../kit/llm-events.ts';
 import { EVERY_FORMAT, llmGateway, llmProvider, streaming } from '../../kit/llm-provider.ts';
 import { send } from '../../kit/send.ts';
+import { repeats } from '../../kit/thorough.ts';
 
 const CARD = '4111 1111 1111 1111';
 const MASK = '<CREDIT_CARD>';
@@ -122,7 +123,7 @@ describe('guarded streams of every format', () => {
           expect(stream).not.toContain('1111');
           expect(WIRES[format].text(kind, stream)).toBe(`${before} ${MASK} ${after}`);
         }),
-        { numRuns: 25, endOnFailure: true },
+        { numRuns: repeats(8, 100), endOnFailure: true },
       );
     },
   );
@@ -278,7 +279,7 @@ describe('guarded streams of which every event arrives alone', () => {
             expect(stream).not.toMatch(/4111 1|aB3/);
           },
         ),
-        { numRuns: 60, endOnFailure: true },
+        { numRuns: repeats(15, 200), endOnFailure: true },
       );
     },
   );
@@ -302,7 +303,7 @@ describe('guarded streams of which every event arrives alone', () => {
         const stream = await guarded('chat', WIRES.chat.events('content', parts), check);
         expect(WIRES.chat.text('content', stream)).toBe(every.mask(text));
       }),
-      { numRuns: 100, endOnFailure: true },
+      { numRuns: repeats(30, 300), endOnFailure: true },
     );
   });
 

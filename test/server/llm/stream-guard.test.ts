@@ -5,6 +5,7 @@ import { chatEvents } from '../../../src/server/llm/formats/chat-completions/eve
 import { type CheckTexts, StreamGuard } from '../../../src/server/llm/guardrails/stream-guard.ts';
 import { chunk, DONE, FINISH, USAGE } from '../../kit/llm-provider.ts';
 import { collected } from '../../kit/llm-stream.ts';
+import { repeats } from '../../kit/thorough.ts';
 
 const SECRET = 'sk-THE-SECRET-0123456789';
 const hide = (text: string): string => text.replaceAll(SECRET, '[masked]');
@@ -89,7 +90,7 @@ describe('guarded streams', () => {
           done: true,
         });
       }),
-      { numRuns: 150 },
+      { numRuns: repeats(50, 500) },
     );
   });
 
@@ -126,7 +127,7 @@ describe('guarded streams', () => {
           end: 'tool_calls',
         });
       }),
-      { numRuns: 60 },
+      { numRuns: repeats(25, 200) },
     );
   });
 

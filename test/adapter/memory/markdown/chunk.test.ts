@@ -3,6 +3,7 @@ import { Lexer, type Tokens } from 'marked';
 import { describe, expect, test } from 'vitest';
 import { chunksOf } from '../../../../src/adapter/memory/markdown/chunk.ts';
 import { splitBlock } from '../../../../src/adapter/memory/markdown/split-block.ts';
+import { repeats } from '../../../kit/thorough.ts';
 
 const texts = (markdown: string): string[] => chunksOf(markdown).map(({ text }) => text);
 const dense = (text: string): string => text.replace(/\s+/g, '');
@@ -51,7 +52,7 @@ describe('Markdown chunks', () => {
           expect(chunk.trim()).not.toBe('');
         }
       }),
-      { numRuns: 150 },
+      { numRuns: repeats(50, 1_000) },
     );
   });
 
@@ -63,7 +64,7 @@ describe('Markdown chunks', () => {
           expect(dense(texts(text).join(''))).toBe(dense(text));
         },
       ),
-      { numRuns: 500 },
+      { numRuns: repeats(150, 2_000) },
     );
   });
 

@@ -8,6 +8,7 @@ import {
   Untranslatable,
 } from '../../../../src/server/llm/chat/chat-format.ts';
 import { converse as format } from '../../../../src/server/llm/formats/converse/index.ts';
+import { repeats } from '../../../kit/thorough.ts';
 
 const { chat: converse } = format;
 
@@ -513,7 +514,7 @@ describe('Converse of anything', () => {
           });
         },
       ),
-      { numRuns: 3000 },
+      { numRuns: repeats(800, 10_000) },
     );
   });
 
@@ -527,7 +528,7 @@ describe('Converse of anything', () => {
           expect(error).toBeInstanceOf(Error);
         }
       }),
-      { numRuns: 500 },
+      { numRuns: repeats(200, 2_000) },
     );
   });
 });

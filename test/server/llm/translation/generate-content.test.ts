@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { ChatEvent, ChatRequest, ChatResponse } from '../../../../src/server/llm/chat/chat.ts';
 import { type Json, Untranslatable } from '../../../../src/server/llm/chat/chat-format.ts';
 import { generateContent as format } from '../../../../src/server/llm/formats/generate-content/index.ts';
+import { repeats } from '../../../kit/thorough.ts';
 
 const { chat: generateContent } = format;
 
@@ -717,7 +718,7 @@ describe('generateContent of anything', () => {
         generateContent.readError(json, 500);
         orRefused(() => events(json));
       }),
-      { numRuns: 3000 },
+      { numRuns: repeats(800, 10_000) },
     );
   });
 });
