@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { BodyWriter } from '../../core/body-writer.ts';
 import { membersOf } from '../../core/foreign.ts';
 import { Slot, type SlotHolder } from './slot.ts';
 
@@ -24,7 +25,12 @@ export class Admitter {
 
   /** Says of a request that its caller was let in by a credential of which the policy knows `as`. */
   admit(ctx: SlotHolder, credential: string, as: unknown): void {
-    admission.set(ctx, { by: this, credential, as });
+    const { revocable, until } = admission.get(ctx) ?? NOTHING;
+    admission.set(ctx, {
+      standing: this.standing,
+      revocable: [...revocable, { by: this, credential, as }],
+      until,
+    });
   }
 
   find(credential: string): unknown {
@@ -56,37 +62,59 @@ export const admitting = (admitter: Admitter) => ({
   },
 });
 
-/** That a caller was let in by a credential, of which the policy knew `as`. */
-export interface Admission {
+/** That a caller was let in by a credential that can be taken back, of which the policy knew `as`. */
+interface Revocable {
   readonly by: Admitter;
   readonly credential: string;
   readonly as: unknown;
 }
 
-/** Of a request that a policy has let in by a credential that can be taken back. */
+/** By what a request was let in. */
+interface Admission {
+  readonly standing: StandingWork | undefined;
+  readonly revocable: readonly Revocable[];
+  /** When the first of the others, such as tokens, is no longer valid, in ms since 1970. */
+  readonly until: number;
+}
+
+const NOTHING = { revocable: [], until: Number.POSITIVE_INFINITY };
+
 const admission = new Slot<Admission>();
 
+/** Says of a request that its caller was let in by a credential that is valid up to a time, in ms since 1970. */
+export function admitUntil(ctx: SlotHolder, standing: StandingWork | undefined, time: number): void {
+  const { revocable, until } = admission.get(ctx) ?? NOTHING;
+  admission.set(ctx, { standing, revocable, until: Math.min(until, time) });
+}
+
+interface Work {
+  readonly of: readonly Revocable[];
+  readonly until: number;
+  readonly end: () => void;
+}
+
 /**
- * What goes on without new requests, such as sessions and their streams: it ends soon after the caller would no longer be let in, or
+ * What goes on without new requests, such as sessions and streams: it ends soon after the caller would no longer be let in, or
  * no longer as the same. One for each process, which asks the policies at intervals: that covers keys that were revoked at another
- * gateway, have expired or were edited, and configurations without them.
+ * gateway, have expired or were edited, and configurations without them. Times of expiry are compared at the same intervals: a
+ * timer of its own for each stream would cost memory, and end at once if it is more than 2^31 ms away.
  */
 export class StandingWork {
   readonly #interval: number;
-  readonly #works = new Set<{ readonly of: Admission; readonly end: () => void }>();
+  readonly #works = new Set<Work>();
   #timer: NodeJS.Timeout | undefined;
-  #isChecking = false;
+  #isAsking = false;
 
   /** `interval` in ms. */
   constructor(interval: number) {
     this.#interval = interval;
   }
 
-  /** Calls `end` once, when the caller is no longer let in. The returned function ends that. */
-  add(of: Admission, end: () => void): () => void {
-    const work = { of, end };
+  /** Calls `end` once, when the caller is no longer let in, or at `until` (ms since 1970). The returned function ends that. */
+  add(of: readonly Revocable[], until: number, end: () => void): () => void {
+    const work = { of, until, end };
     this.#works.add(work);
-    this.#timer ??= setInterval(() => void this.#check(), this.#interval).unref();
+    this.#timer ??= setInterval(() => this.#check(), this.#interval).unref();
     return () => {
       this.#works.delete(work);
       if (this.#works.size > 0) return;
@@ -95,31 +123,44 @@ export class StandingWork {
     };
   }
 
-  async #check(): Promise<void> {
-    if (this.#isChecking) return;
-    this.#isChecking = true;
+  #check(): void {
+    const now = Date.now();
+    for (const work of [...this.#works]) if (work.until <= now) this.#end(work);
+    // A database that does not answer delays only what is asked of it.
+    if (!this.#isAsking) void this.#ask();
+  }
+
+  async #ask(): Promise<void> {
+    this.#isAsking = true;
     // Each credential once: it may be looked up in another process.
     const answers = new Map<Admitter, Map<string, unknown>>();
     try {
-      for (const work of [...this.#works]) {
-        const { by, credential, as } = work.of;
-        const known = answers.get(by) ?? new Map<string, unknown>();
-        answers.set(by, known);
-        if (!known.has(credential)) known.set(credential, await found(work.of));
-        const current = known.get(credential);
-        const isSame = current === UNKNOWN || (current !== undefined && isDeepStrictEqual(current, as));
-        if (!isSame && this.#works.delete(work)) work.end();
-      }
+      for (const work of [...this.#works])
+        for (const revocable of work.of)
+          if (this.#works.has(work) && !(await isSame(revocable, answers))) this.#end(work);
     } finally {
-      this.#isChecking = false;
+      this.#isAsking = false;
     }
   }
+
+  #end(work: Work): void {
+    if (this.#works.delete(work)) work.end();
+  }
+}
+
+async function isSame(of: Revocable, answers: Map<Admitter, Map<string, unknown>>): Promise<boolean> {
+  const { by, credential, as } = of;
+  const known = answers.get(by) ?? new Map<string, unknown>();
+  answers.set(by, known);
+  if (!known.has(credential)) known.set(credential, await found(of));
+  const current = known.get(credential);
+  return current === UNKNOWN || (current !== undefined && isDeepStrictEqual(current, as));
 }
 
 /** The policy cannot say, because its database or process does not answer. */
 const UNKNOWN = Symbol('unknown');
 
-async function found({ by, credential }: Admission): Promise<unknown> {
+async function found({ by, credential }: Revocable): Promise<unknown> {
   try {
     return await by.find(credential);
   } catch {
@@ -131,10 +172,29 @@ async function found({ by, credential }: Admission): Promise<unknown> {
 export const standingWork = new Slot<StandingWork>();
 
 /**
- * Calls `end` once the caller of a request is no longer let in. Returns a function that stops that; undefined if the caller was
- * not let in by a credential that can be taken back.
+ * Calls `end` once the caller of a request is no longer let in by a credential that can be taken back: for sessions, whose next
+ * request brings a token of its own. Returns a function that stops that; undefined if there is no such credential.
  */
 export function whileAdmitted(ctx: SlotHolder, end: () => void): (() => void) | undefined {
-  const of = admission.get(ctx);
-  return of?.by.standing?.add(of, end);
+  const { standing, revocable } = admission.get(ctx) ?? NONE;
+  return revocable.length === 0 ? undefined : standing?.add(revocable, Number.POSITIVE_INFINITY, end);
 }
+
+/** As `whileAdmitted`, for streams: `end` is also called when a credential of the request has expired. */
+export function whileValid(ctx: SlotHolder, end: () => void): (() => void) | undefined {
+  const { standing, revocable, until } = admission.get(ctx) ?? NONE;
+  if (revocable.length === 0 && until === Number.POSITIVE_INFINITY) return undefined;
+  return standing?.add(revocable, until, end);
+}
+
+/** As `whileValid`, up to the end of the response. */
+export function endWithCredential(
+  ctx: SlotHolder & { readonly response: Pick<BodyWriter, 'once' | 'destroyed'> },
+  end: () => void,
+): void {
+  if (ctx.response.destroyed) return;
+  const stop = whileValid(ctx, end);
+  if (stop !== undefined) ctx.response.once('close', stop);
+}
+
+const NONE: Admission = { ...NOTHING, standing: undefined };

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { LIMITS } from '../../core/limits.ts';
 import { isHttpUrl } from '../credentials/issuer-metadata.ts';
 import { credentialLocation, locationSchema } from '../credentials/location.ts';
+import { standingWork } from '../kernel/admission.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { definePolicy } from '../kernel/policy.ts';
 import { DocumentClient } from '../transport/upstream/document-client.ts';
@@ -116,7 +117,7 @@ export const jwtAuth = definePolicy({
       openProvider(provider, client, context.at(...at)),
     );
     const issuers = new Issuers(providers);
-    const policy: TokenPolicy = { key: 'jwtAuth', mode };
+    const policy: TokenPolicy = { key: 'jwtAuth', mode, standing: standingWork.get(context.settings) };
     return {
       identifies: { variable: 'jwt', takes: 'a token', isRequired: mode === 'strict' },
       request(ctx) {

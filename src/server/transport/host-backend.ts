@@ -9,6 +9,7 @@ import { backendKey } from '../kernel/request/shared-slots.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { AwsScope } from '../kernel/upstreams.ts';
 import { backendUpstream } from './backend-upstream.ts';
+import { endEventsWithCredential } from './standing-stream.ts';
 import { parseAddress, type Upstream } from './upstream/upstream.ts';
 
 /** Returns the Host header for a service, given the client's and the service's own. */
@@ -137,6 +138,7 @@ export async function forwardTo(
   const answer = await (ctx.observer === undefined ? sent : ctx.observer.call(upstream.address, sent));
   ctx.reason = 'Upstream';
   answer.body.watcher = ctx;
+  endEventsWithCredential(ctx, answer.headers, answer.body);
   removeOwnSetCookies(answer.headers);
   const reply: Reply = {
     status: answer.status,

@@ -17,6 +17,7 @@ import { isOfProxy } from '../kernel/request/forwarding.ts';
 import { FieldNames, withoutFields } from '../kernel/request/header-list.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
 import { principal, processSecret } from '../kernel/request/shared-slots.ts';
+import { endEventsWithCredential } from './standing-stream.ts';
 import { createUpstream, type UpstreamAddress } from './upstream/upstream.ts';
 
 /** The admin pages, for the top-level section `ui`. Configurations cannot name this kind of backend. */
@@ -62,6 +63,7 @@ export const ui = defineBackend({
         });
         ctx.reason = 'Upstream';
         body.watcher = ctx;
+        endEventsWithCredential(ctx, received, body);
         return { status, headers: received, body };
       },
       close: () => upstream.close(),

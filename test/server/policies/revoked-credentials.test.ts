@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
+import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { boundsInUse } from '../../kit/bounds-in-use.ts';
 import { budgetGateway, createKey } from '../../kit/budgets.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
@@ -12,8 +13,11 @@ import { openSession, post } from '../../kit/mcp.ts';
 import { mcpUpstream } from '../../kit/mcp-upstream.ts';
 import { modernEvents } from '../../kit/modern.ts';
 import { realtimeClient, realtimeProvider } from '../../kit/realtime.ts';
+import { proxyGateway } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
+import { signingKey, token } from '../../kit/tokens.ts';
 import { until } from '../../kit/until.ts';
+import { httpUpstream } from '../../kit/upstream.ts';
 import { freshly, workerGateway } from '../../kit/workers.ts';
 
 // What stands without new requests must end with the credential that it was opened with: rmyndharis/OpenWA#1628 (revoked at another
@@ -229,5 +233,176 @@ describe('a reload', () => {
     expect(await gate.live.reload()).toBe(true);
     await herStream.untilEnd();
     expect(hisStream.ended).toBe(false);
+  });
+});
+
+/** A service whose answers of this type are never complete, until they are told to be. */
+async function endless(type: string) {
+  const open = new Set<ServerResponse>();
+  const upstream = await httpUpstream((_, response) => {
+    open.add(response);
+    response.on('close', () => open.delete(response));
+    response.writeHead(200, { 'content-type': type }).write('data: {"first":1}\n\n');
+  });
+  return {
+    ...upstream,
+    open,
+    end: () => {
+      for (const response of open) response.end('data: {"last":1}\n\ndata: [DONE]\n\n');
+    },
+  };
+}
+
+const STREAM = 'text/event-stream';
+
+describe('a stream of a service', () => {
+  test.each([
+    ['server-sent events', {}, undefined],
+    ['an agent (A2A)', { a2a: {} }, { id: 1, method: 'message/stream' }],
+  ])('of %s ends at both sides when the key of its caller is revoked', async (_title, policies, message) => {
+    await using folder = await temporaryFolder();
+    await using service = await endless(`${STREAM}; charset=utf-8`);
+    const options = { folder: folder.path, admin: true, limits: SOON };
+    await using gate = await proxyGateway(
+      service.address,
+      { ...VIRTUAL, ...policies },
+      { config: DATABASE },
+      options,
+    );
+    const [ann, bob] = [await createKey(gate, { name: 'ann' }), await createKey(gate, { name: 'bob' })];
+    const opening = (key: string) => ({ headers: bearer(key), ...(message && { message }) });
+    await using hers = await openEvents(gate.url, opening(ann.secret));
+    await using his = await openEvents(gate.url, opening(bob.secret));
+    await hers.next(() => true);
+    await revoke(gate, 'ann');
+    await hers.untilEnd();
+    await until(() => service.open.size === 1);
+    expect(his.ended).toBe(false);
+  });
+});
+
+describe('a token that expires', () => {
+  const START = Date.parse('2026-03-01T00:00:00Z');
+  const key = signingKey('k1');
+  const ISSUER = 'https://login.example.com';
+  const JWT = { mode: 'strict', issuer: ISSUER, jwks: JSON.stringify({ keys: [key.jwk] }) };
+  const exp = (date: string): Record<string, string> =>
+    bearer(token(key, { iss: ISSUER, sub: 'ann', exp: Date.parse(date) / 1000 }));
+  const SHORT = '2026-03-01T01:00:00Z';
+  /** The last time before, and the first after the token, with the accepted difference of clocks. */
+  const [BEFORE, AFTER] = [Date.parse('2026-03-01T01:00:59.999Z'), Date.parse('2026-03-01T01:01:00Z')];
+
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'], now: START }));
+
+  test('ends its streams a minute after `exp`; tokens of 26 days later and of the year 9999 go on', async () => {
+    await using service = await endless(STREAM);
+    await using gate = await proxyGateway(service.address, { jwtAuth: JWT }, {}, { limits: SOON });
+    const open = (date: string) => openEvents(gate.url, { headers: exp(date) });
+    await using first = await open('2026-03-01T00:30:00Z');
+    await using short = await open(SHORT);
+    await using later = await open('2026-03-27T00:00:00Z');
+    await using last = await open('9999-12-31T23:59:59Z');
+    vi.setSystemTime(BEFORE);
+    // It is swept in the same turn as the others.
+    await first.untilEnd();
+    expect([short.ended, later.ended, last.ended]).toEqual([false, false, false]);
+    vi.setSystemTime(AFTER);
+    await short.untilEnd();
+    await until(() => service.open.size === 2);
+    expect([later.ended, last.ended]).toEqual([false, false]);
+  });
+
+  test.each([['jwtAuth'], ['mcpAuthentication']])(
+    'of %s ends the GET stream of a session, which goes on with the next token',
+    async (policy) => {
+      await using folder = await temporaryFolder();
+      await using up = await mcpUpstream();
+      const more = policy === 'jwtAuth' ? {} : { audiences: ['api'], resourceMetadata: { resource: 'http://127.0.0.1/' } };
+      await using gate = await mcpGateway(up.url, folder.path, { [policy]: { ...JWT, ...more } });
+      const of = (date: string) =>
+        bearer(token(key, { iss: ISSUER, sub: 'ann', aud: 'api', exp: Date.parse(date) / 1000 }));
+      const { id } = await openSession(gate.url, of(SHORT));
+      await using stream = await openEvents(gate.url, { session: id, headers: of(SHORT) });
+      vi.setSystemTime(AFTER);
+      await stream.untilEnd();
+      const next = of('2026-03-01T02:00:00Z');
+      await using again = await openEvents(gate.url, { session: id, headers: next });
+      expect([again.status, up.sessions.size]).toEqual([200, 1]);
+    },
+  );
+
+  test('ends subscriptions/listen with its response', async () => {
+    await using folder = await temporaryFolder();
+    await using up = await mcpUpstream({ capabilities: { tools: { listChanged: true } } });
+    await using gate = await mcpGateway(up.url, folder.path, { jwtAuth: JWT });
+    await using stream = await modernEvents(
+      gate.url,
+      'subscriptions/listen',
+      { notifications: { toolsListChanged: true } },
+      { headers: exp(SHORT) },
+    );
+    await stream.next(({ method }) => method === 'notifications/subscriptions/acknowledged');
+    vi.setSystemTime(AFTER);
+    await stream.untilEnd();
+    expect(stream.messages.at(-1)).toMatchObject({ result: { resultType: 'complete' } });
+  });
+
+  test('ends the stream of the transport HTTP+SSE', async () => {
+    await using folder = await temporaryFolder();
+    await using up = await mcpUpstream();
+    await using gate = await mcpGateway(up.url, folder.path, { jwtAuth: JWT }, { path: '/sse' });
+    await using client = await legacyClient(`${gate.url}/sse`, exp(SHORT));
+    await client.initialize();
+    vi.setSystemTime(AFTER);
+    await until(() => client.ended);
+  });
+
+  test('closes a realtime session, and leaves the answer of a model that has begun', async () => {
+    await using folder = await temporaryFolder();
+    await using provider = await realtimeProvider();
+    await using model = await endless(STREAM);
+    const options = { options: { limits: SOON } };
+    await using spoken = await budgetGateway(
+      { address: new URL(provider.baseUrl).host },
+      folder.path,
+      { jwtAuth: JWT },
+      options,
+    );
+    await using written = await budgetGateway(model, folder.path, { jwtAuth: JWT }, options);
+    const headers = { ...exp(SHORT), 'content-type': 'application/json' };
+    await using client = await realtimeClient(`${spoken.url}/v1/realtime?model=acme-mini`, { headers });
+    const body = JSON.stringify({
+      model: 'acme-mini',
+      stream: true,
+      messages: [{ role: 'user', content: 'x' }],
+    });
+    const answer = send(`${written.url}/v1/chat/completions`, { method: 'POST', headers, body });
+    await until(() => model.open.size === 1);
+    vi.setSystemTime(AFTER);
+    expect(await client.closed).toEqual([1008, 'the credential is no longer accepted']);
+    model.end();
+    expect((await answer).text).toContain('[DONE]');
+  });
+
+  test('counts beside a key: the stream ends with the first of both', async () => {
+    await using folder = await temporaryFolder();
+    await using service = await endless(STREAM);
+    const apiKey = { ...VIRTUAL.apiKey, location: { header: { name: 'x-key', prefix: '' } } };
+    const options = { folder: folder.path, admin: true, limits: SOON };
+    await using gate = await proxyGateway(
+      service.address,
+      { jwtAuth: JWT, apiKey },
+      { config: DATABASE },
+      options,
+    );
+    const { secret } = await createKey(gate, { name: 'ann' });
+    const open = (date: string) => openEvents(gate.url, { headers: { ...exp(date), 'x-key': secret } });
+    await using short = await open(SHORT);
+    await using long = await open('2026-04-01T00:00:00Z');
+    vi.setSystemTime(AFTER);
+    await short.untilEnd();
+    expect(long.ended).toBe(false);
+    await revoke(gate, 'ann');
+    await long.untilEnd();
   });
 });

@@ -1,7 +1,7 @@
 import type { WebSocket } from 'ws';
 import { messageOf } from '../../../core/errors.ts';
 import { jsonIn } from '../../../core/foreign.ts';
-import { whileAdmitted } from '../../kernel/admission.ts';
+import { whileValid } from '../../kernel/admission.ts';
 import { FieldNames, HeaderList, OVERRIDES, withoutFields } from '../../kernel/request/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { withoutParameters } from '../../kernel/request/request-target.ts';
@@ -120,7 +120,7 @@ export async function openRealtime(ctx: RequestContext, session: RealtimeSession
     if ('status' in opened) return refused(ctx, call, model, opened);
     const relay = new WebSocketRelay(opened as WebSocket, relayOptions(ctx, call, session));
     ctx.running = relay;
-    endWithKey(ctx, relay);
+    endWhenRefused(ctx, relay);
     call.progress = 'responding';
     return { status, headers: new HeaderList([]), body: relay };
   } finally {
@@ -143,14 +143,14 @@ async function openLocally(
   const { LocalWebSocket } = await import('../../transport/web-socket/local-web-socket.ts');
   const local = new LocalWebSocket(openSession(providerModel), relayOptions(ctx, call, session));
   ctx.running = local;
-  endWithKey(ctx, local);
+  endWhenRefused(ctx, local);
   call.progress = 'responding';
   return { status: 101, headers: new HeaderList([]), body: local };
 }
 
-/** Ends a session once the key of its caller is no longer accepted. */
-function endWithKey(ctx: RequestContext, session: WebSocketRelay | LocalWebSocket): void {
-  session.onEnd = whileAdmitted(ctx, () => session.refuse('the credential is no longer accepted'));
+/** Ends a session once the credential of its caller is no longer accepted. */
+function endWhenRefused(ctx: RequestContext, session: WebSocketRelay | LocalWebSocket): void {
+  session.onEnd = whileValid(ctx, () => session.refuse('the credential is no longer accepted'));
 }
 
 function callOf({ requested, providerModel, model, limits }: RealtimeSession): LlmCall {

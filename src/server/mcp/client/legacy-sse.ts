@@ -1,6 +1,7 @@
 import { AppError, messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { EventStream } from '../../../core/sse.ts';
+import { endWithCredential } from '../../kernel/admission.ts';
 import { emptyReply } from '../../kernel/request/error-response.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { principal } from '../../kernel/request/shared-slots.ts';
@@ -57,6 +58,7 @@ async function openStream(ctx: RequestContext, sessions: SessionStore): Promise<
   sessions.whileAdmitted(ctx, session);
   mcpFields.set(ctx, { sessionId: session.shortId });
   const stream = session.openStream(clientHeaders(ctx, sessions));
+  endWithCredential(ctx, () => stream.end());
   const client: LegacyClient = { stream, state: 'new' };
   clients.set(session, client);
   const end = (): void => {

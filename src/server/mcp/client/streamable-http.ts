@@ -3,6 +3,7 @@ import { AppError, messageOf } from '../../../core/errors.ts';
 import { membersOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { EventStream } from '../../../core/sse.ts';
+import { endWithCredential } from '../../kernel/admission.ts';
 import { emptyReply } from '../../kernel/request/error-response.ts';
 import { FieldNames, type HeaderList, OVERRIDES, withoutFields } from '../../kernel/request/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
@@ -81,7 +82,9 @@ async function handleGet(ctx: RequestContext, sessions: SessionStore): Promise<R
     throw new AppError('mcp_method_not_allowed', { headers: ['allow', 'POST'] });
   checkVersion(ctx, undefined);
   const session = await findSession(ctx, sessions);
-  return eventStreamReply(resumedStream(ctx, session) ?? session.openStream(clientHeaders(ctx, sessions)));
+  const stream = resumedStream(ctx, session) ?? session.openStream(clientHeaders(ctx, sessions));
+  endWithCredential(ctx, () => stream.endUntil(session.options.limits.drainRetry));
+  return eventStreamReply(stream);
 }
 
 /**

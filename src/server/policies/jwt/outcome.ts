@@ -1,10 +1,12 @@
 import { hash } from 'node:crypto';
 import { AppError } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
+import { admitUntil, type StandingWork } from '../../kernel/admission.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { jwtClaims, principal, validatedToken } from '../../kernel/request/shared-slots.ts';
 import { type Claims, TokenError } from './jwt-precheck.ts';
 import { KeySetUnavailableError } from './key-set.ts';
+import { validUntil } from './token-validator.ts';
 
 // What follows from a token: the variable `jwt` and the identity of the caller, or a refusal.
 
@@ -14,20 +16,25 @@ export type Mode = 'strict' | 'optional' | 'permissive';
 export interface TokenPolicy {
   readonly key: 'mcpAuthentication' | 'jwtAuth';
   readonly mode: Mode;
+  readonly standing: StandingWork | undefined;
   /** URL of the resource's metadata, if clients can find out there where to sign in (RFC 9728 §5.1). */
   metadataUrl?(ctx: RequestContext): string;
 }
 
-/** Tells other policies the claims of a valid token, and whose it is. */
+/**
+ * Tells other policies the claims of a valid token, and whose it is. What the request opens stands up to `until`, in ms since 1970.
+ */
 export function acceptToken(
   ctx: RequestContext,
-  { key: kind }: { readonly key: TokenPolicy['key'] | 'oidc' },
+  { key: kind, standing }: Pick<TokenPolicy, 'standing'> & { readonly key: TokenPolicy['key'] | 'oidc' },
   token: string,
   claims: Claims,
+  until = validUntil(claims),
 ): undefined {
   jwtClaims.set(ctx, claims);
   validatedToken.set(ctx, token);
   ctx.invalidateVariable('jwt');
+  if (until !== undefined) admitUntil(ctx, standing, until);
   principal.set(ctx, `jwt:${String(claims['iss'])} ${subjectOf(claims, token)}`);
   ctx.observer?.policy({
     kind,

@@ -140,6 +140,12 @@ export function checkClaims(
   }
 }
 
+/** When a token that was valid is no longer accepted, in ms since 1970; undefined for one that never expires. */
+export function validUntil(claims: Claims): number | undefined {
+  const expires = numericDate(claims, 'exp');
+  return expires === undefined ? undefined : (expires + LEEWAY) * 1000;
+}
+
 function checkAudience(audience: unknown, accepted: readonly string[]): void {
   const values = Array.isArray(audience) ? elementsOf(audience) : [audience];
   for (const value of values) if (typeof value === 'string' && accepted.includes(value)) return;

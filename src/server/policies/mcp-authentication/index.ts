@@ -5,6 +5,7 @@ import { choice, mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import { credentialLocation, locationSchema } from '../../credentials/location.ts';
 import { toCel } from '../../expressions/cel/values.ts';
 import { defineVariable } from '../../expressions/variable.ts';
+import { standingWork } from '../../kernel/admission.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { CallMeter } from '../../kernel/observer.ts';
 import { definePolicy } from '../../kernel/policy.ts';
@@ -165,6 +166,7 @@ export const mcpAuthentication = definePolicy({
     const policy: TokenPolicy = {
       key: 'mcpAuthentication',
       mode: config.mode,
+      standing: standingWork.get(context.settings),
       metadataUrl: (ctx) => discovery.metadataUrl(ctx),
     };
     return {

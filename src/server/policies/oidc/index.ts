@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { LIMITS } from '../../../core/limits.ts';
 import { openIdConfiguration } from '../../credentials/issuer-metadata.ts';
+import { standingWork } from '../../kernel/admission.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { definePolicy } from '../../kernel/policy.ts';
 import { processSecret } from '../../kernel/request/shared-slots.ts';
@@ -60,7 +61,7 @@ export const oidc = definePolicy({
       { name: 'oidc.tokens', at, max: LIMITS.validTokens, used: () => validator.remembered },
       { name: 'oidc.renewals', at, max: LIMITS.sessionRenewals, used: () => renewals.size },
     );
-    const sessions = new Sessions(cookies, validator, shared.call);
+    const sessions = new Sessions(cookies, validator, shared.call, standingWork.get(context.settings));
     const signIn = new SignIn(provider, sessions, cookies);
     const signOut = new SignOut(provider, sessions, cookies, config);
     const logoutPath = config.logout?.path;

@@ -1,5 +1,6 @@
 import { AppError } from '../../../core/errors.ts';
 import { membersOf, parseJson } from '../../../core/foreign.ts';
+import type { StandingWork } from '../../kernel/admission.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import type { Remote } from '../../kernel/shared-state.ts';
 import { Slot } from '../../kernel/slot.ts';
@@ -42,10 +43,17 @@ const requestSessions = new Slot<Map<string, RequestSession>>();
 /** Sessions of browsers. The gateway keeps none: the ID and refresh tokens are in encrypted cookies. */
 export class Sessions {
   readonly #cookies: SealedCookies;
+  readonly #standing: StandingWork | undefined;
   readonly #validator: TokenValidator;
   readonly #renewals: Remote<RenewalOperations>;
 
-  constructor(cookies: SealedCookies, validator: TokenValidator, renewals: Remote<RenewalOperations>) {
+  constructor(
+    cookies: SealedCookies,
+    validator: TokenValidator,
+    renewals: Remote<RenewalOperations>,
+    standing: StandingWork | undefined,
+  ) {
+    this.#standing = standing;
     this.#cookies = cookies;
     this.#validator = validator;
     this.#renewals = renewals;
@@ -63,7 +71,14 @@ export class Sessions {
     }
     if (claims === undefined) return false;
     requestSessions.ensure(ctx, () => new Map()).set(this.#name, { session, cookies });
-    acceptToken(ctx, { key: 'oidc' }, session.token, claims);
+    // A session that can be renewed outlasts its token.
+    acceptToken(
+      ctx,
+      { key: 'oidc', standing: this.#standing },
+      session.token,
+      claims,
+      session.expires * 1000,
+    );
     return true;
   }
 

@@ -160,6 +160,16 @@ export class UpstreamBody {
     this.consume(responseSink(response, this));
   }
 
+  /** Ends the body here, as if the upstream had: for streams of events, each of which is complete. */
+  cut(): void {
+    if (this.#ended || this.#failed !== undefined) return;
+    this.#held.length = 0;
+    this.#isPaused = false;
+    this.#ended = true;
+    this.#finish();
+    this.#controller.abort(new Error('the stream was ended'));
+  }
+
   /** Another body is sent instead: observers see what was held, and the rest is not read. */
   replaced(): void {
     for (const chunk of this.#held) this.#observe(chunk);

@@ -1,4 +1,5 @@
 import { AppError, messageOf } from '../../../../core/errors.ts';
+import { endWithCredential } from '../../../kernel/admission.ts';
 import { emptyReply } from '../../../kernel/request/error-response.ts';
 import { HeaderList } from '../../../kernel/request/header-list.ts';
 import type { Reply, RequestContext } from '../../../kernel/request/request-context.ts';
@@ -69,8 +70,10 @@ export async function handleModern(
   );
   if (ctx.signal.aborted) call.abandoned();
   else if (method === 'server/discover') discover(call).catch((error: unknown) => answerFailure(call, error));
-  else if (method === 'subscriptions/listen') listen(call);
-  else dispatch(call);
+  else if (method === 'subscriptions/listen') {
+    endWithCredential(ctx, () => void call.expired());
+    listen(call);
+  } else dispatch(call);
   return call.reply();
 }
 
