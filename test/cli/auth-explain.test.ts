@@ -162,6 +162,14 @@ describe('auth explain', () => {
       ['a deny rule that is true', [{ deny: 'jwt.sub == "ann"' }], false],
       ['a deny rule that fails', [{ deny: 'jwt.nothing == 1' }], false],
       ['a require rule that fails', [{ require: 'jwt.nothing == 1' }], false],
+      [
+        'a rule that the token decides alone',
+        [{ require: 'request.path == "/x" && jwt.sub == "bob"' }],
+        false,
+      ],
+      ['a deny rule of the same kind', [{ deny: 'request.path == "/x" || jwt.sub == "ann"' }], false],
+      ['a rule that another path may meet', [{ require: 'request.path == "/x" || jwt.sub == "bob"' }], true],
+      ['a deny rule about a missing claim', [{ deny: 'request.path == "/x" && jwt.nothing == 1' }], true],
     ];
     const { verdicts } = await explain(cases.map(([, authorization]) => ({ authorization })));
     for (const [index, [what, , accepted]] of cases.entries())

@@ -7,11 +7,7 @@ import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import { policyOf, type RoutePlan, routesOf } from '../../server/config/plan/plan.ts';
 import { planGateways } from '../../server/config/plan/plan-gateways.ts';
 import { describeBackendAuth } from '../../server/credentials/backend-auth.ts';
-import { CelEvaluationError, compileExpression } from '../../server/expressions/cel/expression.ts';
-import { toCel } from '../../server/expressions/cel/values.ts';
-import { effectOf, type RuleConfig } from '../../server/expressions/rules.ts';
 import { requestScope } from '../../server/expressions/scopes.ts';
-import type { ExpressionScope } from '../../server/kernel/expression.ts';
 import { mcpAuthorizationScope } from '../../server/mcp/variables.ts';
 import { TokenError } from '../../server/policies/jwt/jwt-precheck.ts';
 import { createValidator } from '../../server/policies/mcp-authentication/index.ts';
@@ -20,6 +16,7 @@ import { tokenFix } from '../check/token-fix.ts';
 import { configFileOf } from '../config-file.ts';
 import type { Run } from '../context.ts';
 import { forConfig } from '../env-file.ts';
+import { type ExplainedRule, explainRules } from '../explained-rules.ts';
 import { readToken } from './check.ts';
 
 interface Options {
@@ -183,65 +180,4 @@ function textOf({
     lines.push('    credentials of servers, instead of the token (policies.backendAuth of targets):');
   for (const [target, credential] of own) lines.push(`      ${target}   ${credential}`);
   return `${escapeControls(lines.join('\u0000')).replaceAll('\\u{0}', '\n')}\n`;
-}
-
-type Effect = 'allow' | 'deny' | 'require';
-
-/** A rule and its result for a token. */
-interface ExplainedRule {
-  readonly effect: Effect;
-  readonly rule: string;
-  /** `true`, `false`, another value, `fails: …`, or `UNKNOWN`. */
-  readonly result: string;
-}
-
-/** The effect of rules on a token when the request is not known. */
-interface ExplainedRules {
-  readonly rules: readonly ExplainedRule[];
-  /** The rule that refuses everything, or a description; undefined if a request may be allowed. */
-  readonly refusal: string | undefined;
-}
-
-/** Result of a rule that also reads the request, or the item that is used. */
-const UNKNOWN = 'depends on the request';
-
-/**
- * Evaluates the rules that read nothing but the token, with the semantics of the policies. `plain` is the mode of a
- * rule without a keyword in that policy.
- */
-function explainRules(
-  rules: readonly RuleConfig[],
-  plain: Effect,
-  scope: ExpressionScope,
-  jwt: unknown,
-): ExplainedRules {
-  const explained = rules.map((rule): ExplainedRule => {
-    const [effect, source] = effectOf(rule, plain);
-    return { effect, rule: source, result: evaluate(source, scope, jwt) };
-  });
-  return { rules: explained, refusal: refusalOf(explained) };
-}
-
-function refusalOf(rules: readonly ExplainedRule[]): string | undefined {
-  const of = (effect: Effect): ExplainedRule[] => rules.filter((rule) => rule.effect === effect);
-  const known = (rule: ExplainedRule): boolean => rule.result !== UNKNOWN;
-  // A deny rule that fails denies; a result that is not a boolean is a failure too.
-  const denying = of('deny').find((rule) => known(rule) && rule.result !== 'false');
-  if (denying !== undefined) return `a deny rule rejects the request: ${denying.rule}`;
-  const missing = of('require').find((rule) => known(rule) && rule.result !== 'true');
-  if (missing !== undefined) return `a require rule is not true: ${missing.rule}`;
-  const allows = of('allow');
-  const none = allows.length > 0 && allows.every((rule) => known(rule) && rule.result !== 'true');
-  return none ? 'no allow rule is true' : undefined;
-}
-
-function evaluate(source: string, scope: ExpressionScope, jwt: unknown): string {
-  const expression = compileExpression(source, scope.roots);
-  if ([...expression.roots].some((root) => root !== 'jwt')) return UNKNOWN;
-  try {
-    return JSON.stringify(expression.evaluate(() => toCel(jwt)));
-  } catch (error) {
-    if (!(error instanceof CelEvaluationError)) throw error;
-    return `fails: ${error.message}`;
-  }
 }

@@ -27,7 +27,7 @@ export const ruleList = (doc: string): z.ZodArray<typeof ruleSchema> =>
   z.array(ruleSchema).min(1).describe(doc);
 
 export type RuleConfig = z.output<typeof ruleSchema>;
-type Effect = 'allow' | 'deny' | 'require';
+export type Effect = 'allow' | 'deny' | 'require';
 
 /** The effect of a rule, and its expression. `plain`: the effect without a keyword. */
 export function effectOf(rule: RuleConfig, plain: Effect): readonly [Effect, string] {
@@ -119,26 +119,32 @@ function ruleSet(compiled: readonly Rule[]): RuleSet {
   return Object.assign(decideAndShow, { rules: compiled });
 }
 
+/** What `possibleDecision` needs of a rule. */
+export interface JudgedRule {
+  readonly effect: Effect;
+  readonly expression: Parameters<typeof possibleOutcomes>[0];
+}
+
 /** What rules may decide if a part of what they read is not known. */
-export interface PossibleDecision {
+export interface PossibleDecision<R extends JudgedRule = Rule> {
   readonly mayAllow: boolean;
   readonly mayRefuse: boolean;
   /** The rule that decides, or on whose outcome it depends; undefined if no rule has to be named. */
-  readonly rule: Rule | undefined;
+  readonly rule: R | undefined;
 }
 
 /**
  * Like a decision of the rules, about something of which a part is not known yet: reading it is an error. `wasAsked`: whether rules have
  * asked for that part since the last call.
  */
-export function possibleDecision(
-  { rules }: RuleSet,
+export function possibleDecision<R extends JudgedRule>(
+  { rules }: { readonly rules: readonly R[] },
   lookup: VariableResolver,
   wasAsked: () => boolean,
-): PossibleDecision {
+): PossibleDecision<R> {
   /** A rule whose outcome is open. */
-  let open: Rule | undefined;
-  let allowing: Rule | undefined;
+  let open: R | undefined;
+  let allowing: R | undefined;
   let isAllowed = !rules.some(({ effect }) => effect === 'allow');
   for (const rule of rules) {
     if (rule.effect === 'allow') continue;

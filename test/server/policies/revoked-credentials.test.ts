@@ -317,7 +317,10 @@ describe('a token that expires', () => {
     async (policy) => {
       await using folder = await temporaryFolder();
       await using up = await mcpUpstream();
-      const more = policy === 'jwtAuth' ? {} : { audiences: ['api'], resourceMetadata: { resource: 'http://127.0.0.1/' } };
+      const more =
+        policy === 'jwtAuth'
+          ? {}
+          : { audiences: ['api'], resourceMetadata: { resource: 'http://127.0.0.1/' } };
       await using gate = await mcpGateway(up.url, folder.path, { [policy]: { ...JWT, ...more } });
       const of = (date: string) =>
         bearer(token(key, { iss: ISSUER, sub: 'ann', aud: 'api', exp: Date.parse(date) / 1000 }));

@@ -1,7 +1,8 @@
 import type { Judgment } from '../../../core/tool-callers.ts';
-import { CelEvaluationError, CelStruct, toCel } from '../../expressions/cel/expression.ts';
+import { CelStruct, toCel } from '../../expressions/cel/expression.ts';
 import { environment } from '../../expressions/connection-variables.ts';
 import { combineRules, hasRules, type PossibleDecision, possibleDecision } from '../../expressions/rules.ts';
+import { Unknown } from '../../expressions/unknown.ts';
 import { anyPolicyKinds } from '../../features.ts';
 import type { VariableResolver } from '../../kernel/expression.ts';
 import { GATEWAY } from '../../kernel/gateway-name.ts';
@@ -124,24 +125,6 @@ function variablesOf(
     }
     return unknown.ask(root);
   };
-}
-
-/** What is not known without a request. */
-class Unknown {
-  #wasAsked = false;
-
-  /** Throws `CelEvaluationError`. */
-  ask(what: string): never {
-    this.#wasAsked = true;
-    throw new CelEvaluationError('failed', `${what} is not known without a request`);
-  }
-
-  /** Whether something was asked for since the last call. */
-  wasAsked(): boolean {
-    const was = this.#wasAsked;
-    this.#wasAsked = false;
-    return was;
-  }
 }
 
 /** The tool as rules see it: a call has arguments, which are not known, and a list has none. */
