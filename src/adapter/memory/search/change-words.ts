@@ -130,7 +130,7 @@ const CHANGED = {
     'misheard',
     'scratch that',
     'start(?:s|ed)? \\p{L}+ing',
-    '(?:the|our|my|his|her|their|its) new \\p{L}+ is',
+    '(?:the|our|my|his|her|their|its) new(?= (?:\\p{L}+ ){1,3}is)',
   ],
   german: [
     'jetzt',
@@ -188,7 +188,7 @@ const CHANGED = {
     'entscheidung',
     'beschlossen',
     '(?:wurde|wird) zu[rm]?',
-    'neue[rsn]? \\p{L}+ (?:ist|heißt|lautet)',
+    'neue[rsn]?(?= (?:\\p{L}+ ){1,2}(?:ist|heißt|lautet))',
   ],
 } as const;
 

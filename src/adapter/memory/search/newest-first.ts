@@ -1,6 +1,15 @@
 import { states, tellsChange } from './assertions.ts';
-import { asksForPast, isQuestion, saidIn, tellingStems } from './statements.ts';
-import { isOfOther } from './subjects.ts';
+import {
+  askedFor,
+  asksForPast,
+  asksForReason,
+  isQuestion,
+  saidIn,
+  tellingStems,
+  tellsNumber,
+  tellsTime,
+} from './statements.ts';
+import { isAside, isOfOther } from './subjects.ts';
 import type { Placed, TurnScope } from './successors.ts';
 
 // Chosen on the development half and on `people` of `npm run bench memory-turns`.
@@ -14,12 +23,13 @@ const EQUAL = 0.9;
 
 /**
  * Places the newest first among turns that answer a question about the present about equally well: what was said last is
- * usually true. A question about the past, or a turn that only asks, changes nothing.
+ * usually true. A question about the past or for a reason, and a turn that only asks, change nothing.
  *
  * @param placed the turns that are returned, best first
  */
 export function newestFirst(placed: readonly Placed[], { query }: TurnScope): Placed[] {
-  if (asksForPast(query)) return [...placed];
+  if (asksForPast(query) || asksForReason(query)) return [...placed];
+  const hasValue = valueTest(query);
   const changes = new Set(placed.map(({ supersededBy }) => supersededBy));
   const asked = tellingStems(query);
   const rest = [...placed];
@@ -28,6 +38,7 @@ export function newestFirst(placed: readonly Placed[], { query }: TurnScope): Pl
     const better = best;
     const newest = rest
       .filter((turn) => isRival(turn, better, asked))
+      .filter(({ turn }) => hasValue(turn.content) || !hasValue(better.turn.content))
       // What has changed a fact holds until something else is said to change.
       .filter(({ turn }) => !changes.has(better.turn.seq) || tellsChange(saidIn(turn.content)))
       .reduce((one, other) => (other.turn.seq > one.turn.seq ? other : one), better);
@@ -35,14 +46,22 @@ export function newestFirst(placed: readonly Placed[], { query }: TurnScope): Pl
     const named = rest.find(
       (turn) =>
         turn.fused >= SIMILAR * newest.fused &&
-        [...turn.covered.keys()].some((stem) => !newest.covered.has(stem)) &&
-        isOfOther(newest.turn.content, turn.turn.content, asked),
+        (([...turn.covered.keys()].some((stem) => !newest.covered.has(stem)) &&
+          isOfOther(newest.turn.content, turn.turn.content, asked)) ||
+          isAside(newest.turn.content, turn.turn.content, asked)),
     );
     const next = named ?? newest;
     ordered.push(next);
     rest.splice(rest.indexOf(next), 1);
   }
   return ordered;
+}
+
+/** Whether a turn has what a question asks for: what has no number is no newer one. */
+function valueTest(query: string): (content: string) => boolean {
+  const asked = askedFor(query);
+  if (asked === undefined) return () => true;
+  return (content) => (asked === 'time' ? tellsTime : tellsNumber)(saidIn(content));
 }
 
 /** Whether a later turn may say the newer value of what the better one says. */

@@ -39,7 +39,7 @@ export function isQuestion(content: string): boolean {
 }
 
 const PAST =
-  /\b(did|were|had|has|have|originally|previously|formerly|first|used to|back then|before|ago|hatten?|waren?|wurden?|in the past|früher|ursprünglich|damals|zuerst|vorher)\b|でした|ましたか|以前|曾经|之前/iu;
+  /\b(did|were|had|originally|previously|formerly|first|used to|back then|before|ago|hatten?|waren?|wurden?|in the past|früher|ursprünglich|damals|zuerst|vorher)\b|でした|ましたか|以前|曾经|之前/iu;
 /** In English. In German it asks for a thing: `was kostet …`, `weißt du, was wir …`. */
 const WAS =
   /^[Ww]as (?=(?:the|an?|my|our|your|his|her|its|their|it|he|she|I|there|this|that)\b|\p{Lu})|\S was (?!(?:wir|ich|er|sie|es|ihr|du|man|der|die|das)(?!\p{L}))/u;
@@ -54,6 +54,21 @@ export function asksForChoice(query: string): boolean {
 /** Whether a question is about how things were. */
 export function asksForPast(query: string): boolean {
   return (PAST.test(query) || WAS.test(query.trim())) && !asksForChoice(query);
+}
+
+const THING =
+  /(?<!\p{L})(?:who|whom|whose|what|which|where|when|how|wer|wen|wem|wessen|was|welche\p{L}*|wo|wohin|woher|wann|wie|womit)(?!\p{L})/iu;
+/** `What did they not deliver` */
+const DENIED = /(?<!\p{L})(?:not|never|\p{L}+n['’]t|nicht|nie|kein\p{L}*)(?!\p{L})/iu;
+
+/** Whether a question asks for a thing, person, place or time, so that what it is not is hardly an answer. */
+export function asksForThing(query: string): boolean {
+  return THING.test(query) && !DENIED.test(query);
+}
+
+/** A reason is no value that becomes another one. */
+export function asksForReason(query: string): boolean {
+  return /^(?:why|how come|warum|wieso|weshalb)(?!\p{L})/iu.test(query.trim());
 }
 
 /** What an answer must contain. */
@@ -71,8 +86,16 @@ export function askedFor(query: string): AskedFor {
 
 const TIME =
   /\b(?:\d{1,2}[:.]\d{2}|\d{1,2}(?:st|nd|rd|th)|(?:19|20)\d{2}|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|march|april|may|june|july|august|september|october|november|december|today|tomorrow|yesterday|tonight|noon|midnight|spring|summer|autumn|winter|(?:last|next|this) (?:week|month|year|weekend)|weeks?|months?|years?|januar|februar|m\u00e4rz|mai|juni|juli|oktober|dezember|(?:mon|diens|donners|frei|sams|sonn)tags?|mittwochs?|heute|morgen|gestern|woche|monat|jahr)\b|\d{1,2}\. ?\p{Lu}|\d+[年月日時]/iu;
-const NUMBER =
-  /\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|dozen|half|twice|once|zwei|drei|vier|f\u00fcnf|sechs|sieben|acht|neun|zehn|hundert|tausend)/iu;
+const NUMBER = new RegExp(
+  [
+    '\\d',
+    '\\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen)s?\\b',
+    '\\b(?:(?:twen|thir|for|fif|six|seven|eigh|nine)ty|(?:hundred|thousand|dozen)s?|half|twice|once)\\b',
+    // `fünfundzwanzig`, but no other word with a number in it.
+    '(?<!\\p{L})(?:ein(?=und|hundert|tausend)|zwei|drei|vier|fünf|sechs?|sieb(?:en)?|acht|neun|zehn|elf|zwölf|zwan|(?<=\\p{L})(?:und|zig|ßig)|hundert|tausend)+(?!\\p{L})',
+  ].join('|'),
+  'iu',
+);
 
 export function tellsTime(text: string): boolean {
   return TIME.test(text);

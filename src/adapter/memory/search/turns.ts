@@ -1,6 +1,6 @@
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import type { Store, Turn } from '../store.ts';
-import { leavesOpen } from './assertions.ts';
+import { leavesOpen, states } from './assertions.ts';
 import { type LetterSample, letterSample, searchedLetters } from './letters.ts';
 import { newestFirst } from './newest-first.ts';
 import { queryVector, type Searched } from './query-vector.ts';
@@ -9,6 +9,7 @@ import { type Coverage, calibrated, coverageOf, scoreOf, together, wordScore } f
 import {
   type AskedFor,
   askedFor,
+  asksForThing,
   isQuestion,
   saidIn,
   speakerOf,
@@ -45,6 +46,8 @@ const BY_REPLY = 0.3;
 const ASKING = 0.5;
 /** And of one that only supposes, proposes or quotes. */
 const OPEN = 0.7;
+/** And of one that only denies, where a question asks who, what, where or when. */
+const DENYING = 0.8;
 /** What remains of a turn that adds nothing to the question, and words that it needs not to be shortened. */
 const SHORT = 0.5;
 const FEW_WORDS = 8;
@@ -133,6 +136,7 @@ async function judge(
     ]),
   );
   const asked = askedFor(query);
+  const isOpenQuestion = asksForThing(query);
   return turns
     .flatMap((turn, index): Judged[] => {
       // Neighbors of what was asked for are only its context.
@@ -151,7 +155,7 @@ async function judge(
       const cosineOf = ({ id }: Turn): number | undefined => cosines.get(id) ?? least;
       const cosine = withContextOf(cosineOf(turn), before && cosineOf(before), share);
       const judged = scoreOf(embedder.scoring, found, cosine, unrelated);
-      const factor = likelihood(turn, weights, asked);
+      const factor = likelihood(turn, weights, asked, isOpenQuestion);
       const covered = new Map(
         [...own.words].map(([stem, share]) => [stem, share * (weights.get(stem) ?? 0)]),
       );
@@ -186,10 +190,21 @@ function withContextOf(
 }
 
 /** How likely a turn is an answer at all, whatever its subject. */
-function likelihood(turn: Turn, weights: ReadonlyMap<string, number>, asked: AskedFor): number {
+function likelihood(
+  turn: Turn,
+  weights: ReadonlyMap<string, number>,
+  asked: AskedFor,
+  isOpenQuestion: boolean,
+): number {
   const said = saidIn(turn.content);
   const added = [...tellingStems(turn.content)].filter((stem) => !weights.has(stem)).length;
-  const asking = isQuestion(turn.content) ? ASKING : leavesOpen(said, weights) ? OPEN : 1;
+  const asking = isQuestion(turn.content)
+    ? ASKING
+    : leavesOpen(said, weights)
+      ? OPEN
+      : isOpenQuestion && !states(said, weights)
+        ? DENYING
+        : 1;
   const short = added >= FEW_WORDS ? 1 : SHORT + ((1 - SHORT) * added) / FEW_WORDS;
   const fitting =
     (asked === 'time' && tellsTime(said)) || (asked === 'number' && tellsNumber(said)) ? FITTING : 1;

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Json } from '../../../kit/mcp.ts';
 import { memoryBackend, type TestBackend } from '../../../kit/memory-backend.ts';
@@ -270,5 +271,37 @@ describe('a turn that says of nothing that it has changed replaces nothing', () 
     const { best, mark } = await judged(pair);
     expect(mark).toBeUndefined();
     expect(pair.isEither === true ? [pair.first, pair.second] : [pair.first]).toContain(best);
+  });
+});
+
+const CLASSES = {
+  qualified:
+    'a special one of what the question names is told apart from it, and a new or monthly one is not',
+  possessor: 'what belongs to somebody else is told apart from what the question names',
+  environment: 'environments are told apart',
+  people: 'people are told apart also if what is said of them is said in other words',
+  number: 'a word that only begins like a number is no answer to a question for one',
+  perfect: 'a question what somebody has is about the present, and one what somebody had about the past',
+  denial: 'what a thing is not is no answer to a question what it is, and that it is so no longer is one',
+};
+
+describe('of two turns, 77 pairs by class', () => {
+  const lines = readFileSync(new URL('subject-pairs.txt', import.meta.url), 'utf8').split('\n');
+  const pairs = lines
+    .filter((line) => line.includes(' | ') && !line.startsWith('#'))
+    .map((line) => line.split(' | '));
+
+  test.each(Object.entries(CLASSES))('%s: %s', async (kind) => {
+    const own = pairs.filter(([name]) => name === kind);
+    expect(own.length).toBeGreaterThan(7);
+    const misjudged: string[] = [];
+    for (const [, right, first = '', second = '', query = ''] of own) {
+      const { best, isReplaced } = await judged({ first, second, query });
+      const isRight =
+        best === (right === 'news' ? second : first) &&
+        (right === 'first' || isReplaced === (right === 'news'));
+      if (!isRight) misjudged.push(`${first} ${second} ${query}`);
+    }
+    expect(misjudged).toEqual([]);
   });
 });
