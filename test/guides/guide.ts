@@ -32,7 +32,7 @@ const SERVICE = /^(?:[A-Z_]+=\S+ )*agctl (?:(?:memory )?serve|record|replay)\b/;
 /** Servers that the reader stops before another one. */
 const UNTIL_NEXT = /\bagctl (?:record|replay)\b/;
 /** Commands that need a daemon, a cluster, a terminal or root: test/docs-code.test.ts checks what can be checked without. */
-const ELSEWHERE = /^(?:docker|helm|kubectl|npm|sudo|agctl top\b)/;
+const ELSEWHERE = /^(?:docker|helm|kubectl|mvn|npm|sudo|agctl top\b)/;
 
 /**
  * Follows a page of docs/guides, or the blocks of another page, as a reader does, in an empty folder: writes each block that begins with `# file: NAME`, and JSON as

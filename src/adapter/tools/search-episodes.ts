@@ -11,8 +11,8 @@ export const searchEpisodes = defineTool({
   name: 'search_episodes',
   title: 'Search earlier conversations',
   description:
-    'Finds stored conversation turns by words, conversation, agent and time, newest first. If none has all words, as with a ' +
-    'question, those that fit best are returned, the latest of changed facts first. To replay a conversation, give its ' +
+    'Finds stored conversation turns by conversation, agent and time, and by words: those that have all of them, newest first, or, ' +
+    'as for a question, those that fit it best, the latest of changed facts first. To replay a conversation, give its ' +
     'sessionId and order "oldest".',
   input: z.strictObject({
     query: nonEmpty

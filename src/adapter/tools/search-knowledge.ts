@@ -50,11 +50,12 @@ function headingOf({ name, type, score, metadata, alsoIn = [], copies }: z.outpu
   return `${name} (${at ?? type}, score ${score})${also}`;
 }
 
-const BY_WORDS = 'by words and parts of words';
 const SEARCHES: Readonly<Record<SearchKind, string>> = {
-  words: `Searches all indexed documents ${BY_WORDS}: ask with words that an answer may contain, as synonyms are not known.`,
+  words:
+    'Searches all indexed documents by words and parts of words: ask with words that an answer may contain, as synonyms are not known.',
   meaning: 'Searches all indexed documents by meaning and by words.',
-  unknown: `Searches all indexed documents ${BY_WORDS}, and by meaning if the memory has an embedding model.`,
+  unknown:
+    'Searches all indexed documents: ask with words that an answer may contain, as synonyms may not be known.',
 };
 
 export const searchKnowledge = defineTool({
@@ -62,8 +63,8 @@ export const searchKnowledge = defineTool({
   title: 'Search knowledge',
   description: (kind) =>
     `${SEARCHES[kind]} Returns the passages that fit best, with a similarity score ` +
-    'and their source. When nothing reaches minScore, the reply says how many were below it and the best score. With turns, ' +
-    'it also returns what was said in earlier conversations, best first, with date and speaker.',
+    'and their source. The reply also says how many were below minScore, and the best score of all. turns: true adds ' +
+    'what was said in earlier conversations, best first, with date and speaker.',
   input: z.strictObject({
     query: nonEmpty.max(MEMORY_STORE_LIMITS.queryLength).describe('What to look for, in natural language.'),
     limit: z.int().min(1).max(MEMORY_STORE_LIMITS.results).default(5).describe('Maximum number of results.'),
