@@ -1,101 +1,132 @@
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync, write, writeSync } from 'node:fs';
 import process from 'node:process';
-import sonicBoom from 'sonic-boom';
+import { isatty } from 'node:tty';
 import { LIMITS } from './limits.ts';
 import type { LineSink } from './log.ts';
 
 /**
- * A sink on a file descriptor. Node writes pipes synchronously, so a stuck reader of stdout would block every
- * request; sonic-boom, pino's writer, keeps its own queue instead, which drops over `LIMITS.logQueueBytes`. What waits
- * when the process exits is written then.
+ * A sink on a file descriptor. Node writes to pipes synchronously, so a stuck reader of stdout would block every request.
+ * Here one write at a time is under way in Node's thread pool, and lines wait for it in a queue, which drops over
+ * `LIMITS.logQueueBytes`. What waits when the process exits is written then.
  */
 export function fileSink(fd: number): LineSink {
-  // With a `minLength` of 0 it takes `flush` to be done at once, while a write is still under way.
-  const writer = new sonicBoom.SonicBoom({ fd, sync: false, minLength: 1, maxLength: LIMITS.logQueueBytes });
+  /** Asked now: a terminal that was closed is none. */
+  const isTerminal = isatty(fd);
   let dropped = 0;
   const listeners: (() => void)[] = [];
-  // Lines are batched here, because the writer sums up the length of its whole queue on every write.
+  /** Lines that wait for the next write. */
   let batch = endsLine(fd) ? '' : '\n';
-  /** Bytes that the writer holds: it has no public count of them. */
-  let held = 0;
+  /** Bytes of the write that is under way, or that failed and is repeated. */
+  let rest: Buffer = NOTHING;
+  let isWriting = false;
+  let startedAt = 0;
   /** Nothing is written any more: the reader has left, or the rest was given up. */
   let isOver = false;
-  /** The last write failed, and the next one tries again. */
-  let hasFailed = false;
-  let progressAt = 0;
-  const writeBatch = (): void => {
-    if (batch === '' || isOver) return;
-    // Otherwise a write is under way, and this one waits for it.
-    if (held === 0 || hasFailed) progressAt = performance.now();
-    hasFailed = false;
-    held += Buffer.byteLength(batch);
-    const lines = batch;
-    batch = '';
-    writer.write(lines);
+  const flushing = new Set<() => void>();
+  const endFlushes = (): void => {
+    for (const end of flushing) end();
+    flushing.clear();
   };
   const giveUp = (): void => {
     isOver = true;
     batch = '';
-    held = 0;
+    rest = NOTHING;
     clearInterval(timer);
     atExit.delete(writeRest);
+    endFlushes();
   };
-  const writeRest = (): void => {
-    try {
-      writeBatch();
-      writer.flushSync();
-    } catch {
-      // The reader has left.
+  const writeNext = (): void => {
+    if (isWriting || isOver) return;
+    if (rest.length === 0) {
+      if (batch === '') {
+        endFlushes();
+        return;
+      }
+      rest = Buffer.from(batch);
+      batch = '';
+    }
+    isWriting = true;
+    startedAt = performance.now();
+    write(fd, rest, onWritten);
+  };
+  const onWritten = (error: NodeJS.ErrnoException | null, bytes: number): void => {
+    isWriting = false;
+    if (isOver) return;
+    if (error === null) {
+      rest = rest.subarray(bytes);
+      if (rest.length > 0 || batch.length >= LIMITS.logBatchBytes || flushing.size > 0) writeNext();
+    } else if (error.code === 'EPIPE' || (error.code === 'EIO' && isTerminal)) {
+      // The reader has left, or the terminal was closed: logging ends, the gateway goes on.
+      giveUp();
+    } else if (!isBusy(error)) {
+      // The timer tries again.
+      endFlushes();
     }
   };
-  const timer = setInterval(writeBatch, LIMITS.logBatchTime).unref();
+  const writeRest = (): void => {
+    const waiting = Buffer.from(batch);
+    // A write that is under way is finished by its thread.
+    writeAtOnce(fd, isWriting ? waiting : Buffer.concat([rest, waiting]));
+  };
+  const timer = setInterval(writeNext, LIMITS.logBatchTime).unref();
   process.off('exit', writeAtExit).once('exit', writeAtExit);
   atExit.add(writeRest);
-  writer.on('write', (bytes: number) => {
-    progressAt = performance.now();
-    held = Math.max(0, held - bytes);
-  });
-  writer.on('drop', (lines: string) => {
-    held -= Buffer.byteLength(lines);
-    dropped += lines.split('\n').length - 1;
-    for (const listener of listeners) listener();
-  });
-  writer.on('error', (error: NodeJS.ErrnoException) => {
-    hasFailed = true;
-    // The reader of a pipe has left: logging ends, the gateway goes on.
-    if (error.code === 'EPIPE') giveUp();
-  });
   return {
     write(line) {
       if (isOver) return;
+      if (batch.length + rest.length + line.length > LIMITS.logQueueBytes) {
+        dropped += line.split('\n').length - 1;
+        for (const listener of listeners) listener();
+        return;
+      }
       batch += line;
-      if (batch.length >= LIMITS.logBatchBytes) writeBatch();
+      if (batch.length >= LIMITS.logBatchBytes) writeNext();
     },
     get dropped() {
       return dropped;
     },
     onDropped: (listener) => void listeners.push(listener),
     get queued() {
-      return batch.length + held;
+      return batch.length + rest.length;
     },
     get isBlocked() {
-      return held > 0 && !hasFailed && performance.now() - progressAt > LIMITS.logStall;
+      return isWriting && performance.now() - startedAt > LIMITS.logStall;
     },
-    discard() {
-      giveUp();
-      writer.destroy();
-    },
+    discard: giveUp,
     flush: () =>
       new Promise((resolve) => {
         if (isOver) return resolve();
-        writeBatch();
         const waiting = setTimeout(resolve, LIMITS.logFlush);
-        writer.flush(() => {
+        flushing.add(() => {
           clearTimeout(waiting);
           resolve();
         });
+        writeNext();
       }),
   };
+}
+
+const NOTHING = Buffer.alloc(0);
+
+/** The reader of a pipe that does not block is slow. */
+const isBusy = ({ code }: NodeJS.ErrnoException): boolean => code === 'EAGAIN' || code === 'EBUSY';
+
+/** Time between two attempts to write to a slow reader when the process exits, in ms. */
+const PAUSE = 10;
+
+/** Writes while the process exits, when nothing can be awaited. Gives up after an error, or `LIMITS.logFlush` with a slow reader. */
+function writeAtOnce(fd: number, bytes: Buffer): void {
+  const pauses = new Int32Array(new SharedArrayBuffer(4));
+  let left = LIMITS.logFlush / PAUSE;
+  let rest = bytes;
+  while (rest.length > 0) {
+    try {
+      rest = rest.subarray(writeSync(fd, rest));
+    } catch (error) {
+      if (!(error instanceof Error && isBusy(error)) || left-- <= 0) return;
+      Atomics.wait(pauses, 0, 0, PAUSE);
+    }
+  }
 }
 
 /** What the open sinks do at the exit of the process. One listener for all: Node.js warns of more than ten. */

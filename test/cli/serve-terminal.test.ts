@@ -1,4 +1,5 @@
-import { writeFile } from 'node:fs/promises';
+import { spawnSync } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../kit/folder.ts';
@@ -44,6 +45,10 @@ async function served(
   await term.shows('ready in ');
   return `http://127.0.0.1:${port}`;
 }
+
+/** The state of a process as `ps` has it: empty if there is none, `Z` if nobody has asked for its exit code. */
+const stateOf = (pid: string): string =>
+  spawnSync('ps', ['-o', 'stat=', '-p', pid], { encoding: 'utf8' }).stdout.trim().slice(0, 1);
 
 describe.skipIf(!hasTerminal)('serve on a terminal', { timeout: 60_000 }, () => {
   test('serve on a terminal shows the banner first, then one short coloured line for each request', async () => {
@@ -99,5 +104,26 @@ describe.skipIf(!hasTerminal)('serve on a terminal', { timeout: 60_000 }, () => 
     await send(`http://127.0.0.1:${port}/good`);
     await term.shows(/Z\s+info\s+request gateway=/);
     await term.press('C-c');
+  });
+
+  test.each([
+    ['', ''],
+    [' into a pipe', ' | cat'],
+  ])('serve%s ends when its terminal is closed', async (_where, pipe) => {
+    const port = await freePort();
+    const file = join(folder.path, `closed${port}.json`);
+    await writeFile(file, configOf(port));
+    let pid: string;
+    {
+      await using term = await terminal({ columns: 200 });
+      await term.press(
+        `sh -c 'echo $$ >${file}.pid; exec ${process.execPath} ${AGCTL} serve -f ${file}'${pipe}`,
+        'Enter',
+      );
+      await term.shows('ready in ');
+      pid = (await readFile(`${file}.pid`, 'utf8')).trim();
+      expect(stateOf(pid)).toMatch(/^[RSD]$/);
+    }
+    await expect.poll(() => stateOf(pid), { timeout: 10_000 }).toMatch(/^Z?$/);
   });
 });

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -26,3 +26,28 @@ test('fileSink writes its last lines when the process exits immediately', () => 
   const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script]);
   expect([status, String(stdout)]).toEqual([3, 'the last line\n']);
 });
+
+test.skipIf(!existsSync('/dev/full'))(
+  'fileSink gives up its last lines at the exit if its file takes none',
+  () => {
+    const module = new URL('../../src/core/file-sink.ts', import.meta.url).href;
+    const script = `import { fileSink } from '${module}'; fileSink(1).write('the last line\\n'); process.exit(3);`;
+    const { status, signal } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+      stdio: ['ignore', openSync('/dev/full', 'w'), 'inherit'],
+      timeout: 20_000,
+    });
+    expect([status, signal]).toEqual([3, null]);
+  },
+);
+
+test.skipIf(!existsSync('/dev/full'))(
+  'fileSink drops lines over its bound while its file takes none, and its flush ends',
+  async () => {
+    const sink = fileSink(openSync('/dev/full', 'w'));
+    const line = `${'x'.repeat(1023)}\n`;
+    for (let count = 0; count < 1500; count += 1) sink.write(line);
+    await sink.flush();
+    expect([sink.queued, sink.dropped, sink.isBlocked]).toEqual([LIMITS.logQueueBytes, 1500 - 1024, false]);
+    sink.discard?.();
+  },
+);

@@ -103,7 +103,7 @@ const HOOK = `
 `;
 
 test.each([
-  ['no tracing', undefined, ['sonic-boom'], ['@opentelemetry', '@grpc', 'protobufjs']],
+  ['no tracing', undefined, [], ['@opentelemetry', '@grpc', 'protobufjs']],
   [
     'http',
     'http',
