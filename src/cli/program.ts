@@ -120,7 +120,9 @@ function checkCommand(program: Command, run: Bind): void {
     .description('find out why something does not work')
     .option('-f, --file <path>', FILE_OPTION)
     .addOption(
-      new Option('-o, --output <format>', 'format of the report').choices(['text', 'json']).default('text'),
+      new Option('-o, --output <format>', 'format of the report')
+        .choices(['text', 'json', 'github'])
+        .default('text'),
     )
     .option(
       '--only <groups>',

@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { cli, inheritedEnv } from '../kit/cli.ts';
@@ -352,4 +353,28 @@ describe('agctl check', () => {
       ),
     ]);
   });
+});
+
+test('check -o github writes annotations that no value of the file can leave', async () => {
+  const name = 'a,b:c%.yaml';
+  const file = join(folder.path, name);
+  const text = 'x%0A::error::y';
+  writeFileSync(
+    file,
+    `gateways: { default: { port: 0 } }\nroutes:\n  - ${JSON.stringify(text)}: 1\n    backends: [{ mcp: { targets: [{ name: a, stdio: { cmd: no-such-command-0 } }] } }]\n`,
+  );
+  const args = ['check', '-f', name, '-o', 'github', '--offline', '--only'];
+  const bad = await cli([...args, 'config'], { env: inheritedEnv(), cwd: folder.path });
+  expect([bad.code, bad.stdout.trimEnd().split('\n')]).toEqual([
+    1,
+    [
+      expect.stringMatching(
+        /^::error file=a%2Cb%3Ac%25\.yaml,line=3,endLine=3,col=5,endColumn=21,title=agctl check%3A config::line 3: .*x%250A::error::y.*%0Afix: /,
+      ),
+      '1 problem, 0 warnings, 0 ok, 0 skipped',
+    ],
+  ]);
+  writeFileSync(file, (await readFile(file, 'utf8')).replace(`${JSON.stringify(text)}: 1`, 'name: a'));
+  const missing = await cli([...args, 'targets'], { env: inheritedEnv(), cwd: folder.path });
+  expect(missing.stdout).toMatch(/^::error file=a%2Cb%3Ac%25\.yaml,title=agctl check%3A targets::/);
 });

@@ -1,3 +1,4 @@
+import type { Range } from '../../core/diagnostic.ts';
 import { byForm } from '../../core/redact.ts';
 import type { LoadedConfig } from '../../server/config/load.ts';
 import type { GatewayPlan } from '../../server/config/plan/plan.ts';
@@ -10,6 +11,8 @@ export interface CheckResult {
   readonly fix?: string;
   /** More lines below the message, such as a comparison. */
   readonly details?: readonly string[];
+  /** Where it is in the configuration, if it is about a place there. */
+  readonly range?: Range;
   /** What the message says, for programs. */
   readonly figures?: Readonly<Record<string, string | number>>;
 }

@@ -15,7 +15,7 @@ async function problems({ file, loaded, env, folder }: CheckContext): Promise<Ch
   const results = diagnostics.map(({ severity, message, range, help }) => {
     const fix = help ?? `run agctl config validate -f ${file} to see the position`;
     const text = `line ${range.start.line}: ${message}`;
-    return severity === 'error' ? fail(text, fix) : warn(text, fix);
+    return { ...(severity === 'error' ? fail(text, fix) : warn(text, fix)), range };
   });
   return results.some(({ status }) => status === 'fail') ? results : [ok('valid'), ...results];
 }

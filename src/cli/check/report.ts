@@ -1,6 +1,7 @@
 import { styleText } from 'node:util';
 import { LIMITS } from '../../core/limits.ts';
 import { escapeControls } from '../../core/log.ts';
+import { githubAnnotation } from '../../core/render/machine.ts';
 import type { Context } from '../context.ts';
 import { asCalled } from '../invocation.ts';
 import type { Progress } from '../progress.ts';
@@ -107,3 +108,20 @@ function resultLine(
   const more = details.map((line) => `      ${escapeControls(line)}\n`).join('');
   return `  ${shown} ${text(message)}\n${more}${fix === undefined ? '' : `      fix: ${text(fix)}\n`}`;
 }
+
+/** Prints what needs attention as annotations of GitHub Actions: at its line, or else at the file. */
+export const githubPrinter =
+  (file: string, context: Context): ((outcome: Outcome) => void) =>
+  ({ group, results }) => {
+    for (const { status, message, details = [], fix, range } of results)
+      if (status === 'fail' || status === 'warn')
+        context.stdout.write(
+          `${githubAnnotation({
+            file,
+            range,
+            severity: status === 'fail' ? 'error' : 'warning',
+            title: `agctl check: ${group}`,
+            lines: [message, ...details, ...(fix === undefined ? [] : [`fix: ${fix}`])],
+          })}\n`,
+        );
+  };

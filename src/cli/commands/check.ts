@@ -8,7 +8,7 @@ import { planGateways } from '../../server/config/plan/plan-gateways.ts';
 import type { CheckContext, CheckGroup, CheckOptions, CheckResult } from '../check/check.ts';
 import { configuration } from '../check/configuration.ts';
 import { checkGroups } from '../check/groups.ts';
-import { gather, type Started, textPrinter } from '../check/report.ts';
+import { gather, githubPrinter, type Started, textPrinter } from '../check/report.ts';
 import { killChildrenOnSignals } from '../check/target-context.ts';
 import { configFileOf } from '../config-file.ts';
 import { type Context, type Run, wantsColor } from '../context.ts';
@@ -54,7 +54,12 @@ export const run: Run<Options> = async (options, given) => {
   const isJson = options.output === 'json';
   const write = (text: string): void => void context.stdout.write(text);
   const color = wantsColor(context.stdout, options.color, context.env);
-  const print = isJson ? () => undefined : textPrinter(context, color);
+  const print =
+    options.output === 'text'
+      ? textPrinter(context, color)
+      : options.output === 'github'
+        ? githubPrinter(file, context)
+        : () => undefined;
   const progress = new Progress(context);
   const selected = await gather(start(selectedGroups(options)), progress, print);
   const isExplained = summaryOf(selected.flatMap(({ results }) => results)).fail > 0;
@@ -68,7 +73,9 @@ export const run: Run<Options> = async (options, given) => {
     const checks = outcomes.flatMap(({ group, results }) => results.map((result) => ({ group, ...result })));
     write(`${JSON.stringify({ checks, summary }, null, 2)}\n`);
   } else {
-    write(`\n${counted(fail, 'problem')}, ${counted(warn, 'warning')}, ${ok} ok, ${skip} skipped\n`);
+    write(
+      `${options.output === 'text' ? '\n' : ''}${counted(fail, 'problem')}, ${counted(warn, 'warning')}, ${ok} ok, ${skip} skipped\n`,
+    );
   }
   return fail > 0 ? EXIT_CODES.not_ok.code : EXIT_CODES.ok.code;
 };

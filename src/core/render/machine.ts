@@ -4,6 +4,7 @@ import {
   type DiagnosticCode,
   type Path,
   type Position,
+  type Range,
 } from '../diagnostic.ts';
 import { VERSION } from '../version.ts';
 import type { DiagnosticSource } from './source.ts';
@@ -59,17 +60,38 @@ function printJson(value: object): string {
 /** Workflow commands, which GitHub Actions displays at the line. */
 export function renderGithub(diagnostics: readonly Diagnostic[]): string {
   return diagnostics
-    .map(({ file, range, severity, code, message, help, notes = [] }) => {
-      const { start, end } = range;
-      // GitHub ignores the columns of a range that spans several lines.
-      const columns = start.line === end.line ? `,col=${start.column},endColumn=${end.column}` : '';
-      const place = `file=${escapeProperty(escapeControls(file))},line=${start.line},endLine=${end.line}${columns}`;
-      const text = [message, ...(help === undefined ? [] : [help]), ...notes].map(escapeControls).join('\n');
-      // GitHub has another word for it.
-      const command = severity === 'note' ? 'notice' : severity;
-      return `::${command} ${place},title=${code}::${escapeData(text)}`;
-    })
+    .map(({ help, notes = [], message, code, ...where }) =>
+      githubAnnotation({
+        ...where,
+        title: code,
+        lines: [message, ...(help === undefined ? [] : [help]), ...notes],
+      }),
+    )
     .join('\n');
+}
+
+interface Annotation extends Pick<Diagnostic, 'file' | 'severity'> {
+  /** Without one, it is shown at the file. */
+  readonly range?: Range | undefined;
+  readonly title: string;
+  readonly lines: readonly string[];
+}
+
+/** One workflow command. Neither its properties nor its text can end it or begin another one. */
+export function githubAnnotation({ file, range, severity, title, lines }: Annotation): string {
+  // GitHub has another word for it.
+  const command = severity === 'note' ? 'notice' : severity;
+  const properties = [`file=${escapeProperty(escapeControls(file))}`, ...placeOf(range)];
+  const text = escapeData(lines.map(escapeControls).join('\n'));
+  return `::${command} ${properties.join(',')},title=${escapeProperty(escapeControls(title))}::${text}`;
+}
+
+function placeOf(range: Range | undefined): string[] {
+  if (range === undefined) return [];
+  const { start, end } = range;
+  // GitHub ignores the columns of a range that spans several lines.
+  const columns = start.line === end.line ? [`col=${start.column}`, `endColumn=${end.column}`] : [];
+  return [`line=${start.line}`, `endLine=${end.line}`, ...columns];
 }
 
 function escapeData(text: string): string {
