@@ -16,6 +16,7 @@ interface Service {
   readonly image: string;
   readonly environment?: Readonly<Record<string, string>>;
   readonly volumes?: readonly string[];
+  readonly ports?: readonly string[];
   readonly read_only?: boolean;
   readonly stop_grace_period?: string;
 }
@@ -78,6 +79,12 @@ describe('compose.yaml', () => {
     expect(config.connectionTerminationDeadline).toBeUndefined();
     const grace = Number.parseInt(compose.services['gateway']?.stop_grace_period ?? '0', 10);
     expect(grace * 1000).toBeGreaterThan(LIMITS.drain + LIMITS.drainGrace + LIMITS.spanFlush);
+  });
+
+  test('compose.yaml publishes ports on this machine only', () => {
+    const ports = Object.values(compose.services).flatMap((service) => service.ports ?? []);
+    expect(ports).toHaveLength(3);
+    for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/);
   });
 
   test('compose.yaml names exact versions, and the hosts of its services', () => {

@@ -9,7 +9,10 @@ import { parse as parseToml } from 'smol-toml';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { createProgram } from '../src/cli/program.ts';
+import { isLoopback, parseListenAddress } from '../src/core/listen.ts';
 import { loadConfigText } from '../src/server/config/load.ts';
+import { openBackends } from '../src/server/config/open-backends.ts';
+import { planGateways } from '../src/server/config/plan/plan-gateways.ts';
 import { policyKinds, policyKindsAt } from '../src/server/features.ts';
 import { findProblems } from '../src/server/runtime/find-problems.ts';
 import { codeOfPages, commandsOf } from './kit/documentation.ts';
@@ -65,35 +68,57 @@ describe('configurations in the documentation', () => {
     }
   });
 
-  test('each whole configuration that listens on all addresses asks clients of models and MCP servers for credentials', async () => {
-    // The others are parts, of a file with such ports.
-    const pages = blocksIn('yaml').filter(({ text }) => /^(?:gateways|binds):/m.test(text));
-    const examples = globSync('examples/*.yaml', { cwd: root });
-    const all = [
-      ...pages,
-      ...examples.map((page) => ({ page, text: readFileSync(join(root, page), 'utf8') })),
+  /** Whole configurations of the repository: others in the documentation are parts, of a file with such ports. */
+  function wholeConfigurations(): { page: string; text: string }[] {
+    const files = globSync(['examples/**/*.yaml', 'deploy/*.yaml', 'deploy/compose/gateway.yaml'], {
+      cwd: root,
+    });
+    const values = parse(readFileSync(join(root, 'deploy/helm/agctl/values.yaml'), 'utf8')) as {
+      config: object;
+    };
+    return [
+      ...blocksIn('yaml').filter(({ text }) =>
+        /^(?:gateways|binds|# file: gateway\.yaml| {2}adminAddr):?/m.test(text),
+      ),
+      ...files.map((page) => ({ page, text: readFileSync(join(root, page), 'utf8') })),
+      { page: 'deploy/helm/agctl/values.yaml', text: JSON.stringify(values.config) },
     ];
-    expect(all.length).toBeGreaterThan(20);
-    const open: unknown[] = [];
+  }
+
+  // Metrics and health have no secrets, and plain services ask clients themselves.
+  test('each whole configuration that other machines reach asks clients of models, MCP servers and the admin server for credentials', async () => {
+    const all = wholeConfigurations();
+    expect(all.length).toBeGreaterThan(40);
+    const open: string[] = [];
     for (const { page, text } of all) {
-      const env = environmentOf(text);
-      const found = await findProblems(loadConfigText(text, page, env), {
-        folder: join(root, 'examples'),
-        env,
-      });
-      open.push(...found.filter(({ code }) => code === 'AGW0312').map(({ path }) => [page, path.join('.')]));
+      const { config } = loadConfigText(text, page, environmentOf(text));
+      expect(config, page).toBeDefined();
+      if (config === undefined) continue;
+      const { adminAddr, adminRoles } = config.config;
+      if (adminRoles === undefined && !isLocal(adminAddr)) open.push(`${page}: config.adminAddr`);
+      for (const gateway of planGateways(config).gateways) {
+        // One network of the machine is as open as all of them.
+        const address = isLoopback(gateway.address ?? '') ? gateway.address : undefined;
+        open.push(...openBackends({ ...gateway, address }).map(({ path }) => `${page}: ${path.join('.')}`));
+      }
     }
     expect(open).toEqual([]);
   });
 });
 
+const isLocal = (text: string): boolean => {
+  const address = parseListenAddress(text);
+  return address?.kind !== 'tcp' || address.hosts.every(isLoopback);
+};
+
 /** A value for each variable, of the kind that its name promises. */
 function environmentOf(text: string): Record<string, string> {
-  const names = [...text.matchAll(/\$\{?([A-Z][A-Z_]*)/g)].map(([, name]) => name as string);
+  // Those with a fallback keep it.
+  const names = [...text.matchAll(/\$\{?([A-Z][A-Z_]*)(?!\w|:-)/g)].map(([, name]) => name as string);
   const sampleOf = (name: string): string => {
     if (name.endsWith('_HASH')) return `sha256:${'0'.repeat(64)}`;
     if (name === 'SESSION_KEY') return 'a'.repeat(64);
-    return name === 'PORT' ? '1' : 'value';
+    return name.endsWith('PORT') ? '1' : 'value';
   };
   return Object.fromEntries(names.map((name) => [name, sampleOf(name)]));
 }
