@@ -106,24 +106,36 @@ describe.skipIf(!hasTerminal)('serve on a terminal', { timeout: 60_000 }, () => 
     await term.press('C-c');
   });
 
+  /** Serves in a shell, through `pipe`; gives the id of the process. */
+  async function servedBy(term: Terminal, pipe: string): Promise<string> {
+    const port = await freePort();
+    const file = join(folder.path, `process${port}.json`);
+    await writeFile(file, configOf(port));
+    const command = `echo $$ >${file}.pid; exec ${process.execPath} ${AGCTL} serve -f ${file}`;
+    await term.press(`sh -c '${command}'${pipe}`, 'Enter');
+    await term.shows('ready in ');
+    const pid = (await readFile(`${file}.pid`, 'utf8')).trim();
+    expect(stateOf(pid)).toMatch(/^[RSD]$/);
+    return pid;
+  }
+
   test.each([
     ['', ''],
     [' into a pipe', ' | cat'],
   ])('serve%s ends when its terminal is closed', async (_where, pipe) => {
-    const port = await freePort();
-    const file = join(folder.path, `closed${port}.json`);
-    await writeFile(file, configOf(port));
     let pid: string;
     {
       await using term = await terminal({ columns: 200 });
-      await term.press(
-        `sh -c 'echo $$ >${file}.pid; exec ${process.execPath} ${AGCTL} serve -f ${file}'${pipe}`,
-        'Enter',
-      );
-      await term.shows('ready in ');
-      pid = (await readFile(`${file}.pid`, 'utf8')).trim();
-      expect(stateOf(pid)).toMatch(/^[RSD]$/);
+      pid = await servedBy(term, pipe);
     }
+    await expect.poll(() => stateOf(pid), { timeout: 10_000 }).toMatch(/^Z?$/);
+  });
+
+  test('serve on a terminal that Ctrl-S has stopped ends after SIGTERM', async () => {
+    await using term = await terminal({ columns: 200 });
+    const pid = await servedBy(term, '');
+    await term.press('C-s');
+    process.kill(Number(pid), 'SIGTERM');
     await expect.poll(() => stateOf(pid), { timeout: 10_000 }).toMatch(/^Z?$/);
   });
 });

@@ -232,7 +232,7 @@ async function open(setup: Setup, built: Built): Promise<Opened> {
       return gateway.close();
     },
     announce: (signal) => {
-      announceShutdown(signal, built, context);
+      announceShutdown(signal, built);
       void auditOf
         .get(served.runtime.settings)
         ?.record({ action: 'shutdown', outcome: 'done', actor: { kind: 'signal', name: signal } });
@@ -360,9 +360,10 @@ function announceReady({ file, context }: Setup, built: Built, { gateway, admin 
   else context.stderr.write(banner(facts));
 }
 
-function announceShutdown(signal: NodeJS.Signals, { isJson, log }: Built, { stderr }: Context): void {
+/** Through the log, whose writer does not wait for a terminal that was stopped with Ctrl-S. */
+function announceShutdown(signal: NodeJS.Signals, { isJson, log, output }: Built): void {
   if (isJson) log.info('agctl', 'finishing open requests', { signal });
-  else stderr.write(`${signal}: finishing open requests; a second signal stops now\n`);
+  else output.sinks.log.write(`${signal}: finishing open requests; a second signal stops now\n`);
 }
 
 /** Logs each warning as a line of its own, for programs that read the log. */
