@@ -1,7 +1,7 @@
 /** What became of the calls of an MCP target, a provider or a model; `model` has failovers only. */
 export type ServiceKind = 'target' | 'provider' | 'model';
 
-/** Calls of one hour or day. */
+/** Calls of one minute, hour or day. */
 export interface ServiceBucket {
   /** Its start, in ms since 1970. */
   readonly at: number;

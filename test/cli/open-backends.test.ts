@@ -13,6 +13,10 @@ const route = (more: object = {}, backend: object = { models: [keyed] }): object
   ...more,
 });
 
+const routeTo = (backend: object, policies?: object): object => ({
+  gateways: { a: { port: 4000, routes: [{ backends: [backend], ...(policies && { policies }) }] } },
+});
+
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 beforeAll(async () => {
   folder = await temporaryFolder();
@@ -73,39 +77,41 @@ describe('unauthenticated access to a provider key', () => {
       },
       '/llm',
     ],
+    [
+      'that `backendAuth` adds for a service',
+      routeTo({ host: '127.0.0.1:1' }, { backendAuth: { key: KEY } }),
+      '/gateways/a/routes/0/backends/0/host',
+    ],
     ['beside policies that ask for nothing', { llm: { models: [keyed], policies: { timeout: {} } } }, '/llm'],
   ])('unauthenticated access to a provider key is a warning: %s', async (_, config, path) => {
     expect(await warnings(config)).toEqual([`warning ${path}`]);
   });
 
   const target = (of: object): object => ({ mcp: { targets: [{ name: 'a', ...of }] } });
-  const mcpRoute = (backend: object, policies?: object): object => ({
-    gateways: { a: { port: 4000, routes: [{ backends: [backend], ...(policies && { policies }) }] } },
-  });
   const MCP_PATH = '/gateways/a/routes/0/backends/0/mcp';
   const shop = { schema: { url: 'http://127.0.0.1:1/openapi.json' } };
 
   test.each([
-    ['a child process', mcpRoute(target({ stdio: { cmd: 'server' } })), MCP_PATH],
+    ['a child process', routeTo(target({ stdio: { cmd: 'server' } })), MCP_PATH],
     [
       'an HTTP server, such as a memory',
-      mcpRoute(target({ mcp: { host: 'http://127.0.0.1:1/mcp' } })),
+      routeTo(target({ mcp: { host: 'http://127.0.0.1:1/mcp' } })),
       MCP_PATH,
     ],
     [
       'a server with the older transport',
-      mcpRoute(target({ sse: { host: 'http://127.0.0.1:1/sse' } })),
+      routeTo(target({ sse: { host: 'http://127.0.0.1:1/sse' } })),
       MCP_PATH,
     ],
     [
       'an API with an OpenAPI document',
-      mcpRoute(target({ openapi: { host: 'http://127.0.0.1:1', ...shop } })),
+      routeTo(target({ openapi: { host: 'http://127.0.0.1:1', ...shop } })),
       MCP_PATH,
     ],
     ['the short form', { mcp: { targets: [{ name: 'a', stdio: { cmd: 'server' } }] } }, '/mcp'],
     [
       'rules on tools, which name no caller',
-      mcpRoute(target({ stdio: { cmd: 'server' } }), {
+      routeTo(target({ stdio: { cmd: 'server' } }), {
         mcpAuthorization: { rules: ['mcp.tool.name == "x"'] },
       }),
       MCP_PATH,
@@ -116,12 +122,16 @@ describe('unauthenticated access to a provider key', () => {
 
   test('unauthenticated access to MCP servers is not a warning on loopback, or with a key', async () => {
     const stdio = target({ stdio: { cmd: 'server' } });
-    expect(await warnings(mcpRoute(stdio, { apiKey }))).toEqual([]);
+    expect(await warnings(routeTo(stdio, { apiKey }))).toEqual([]);
     const local = { port: 4000, address: '127.0.0.1', routes: [{ backends: [stdio] }] };
     expect(await warnings({ gateways: { a: local } })).toEqual([]);
   });
 
   test.each([
+    [
+      'a credential that the client sends',
+      routeTo({ host: '127.0.0.1:1' }, { backendAuth: { passthrough: {} } }),
+    ],
     ['a key of the client', { llm: { models: [keyed], policies: { apiKey } } }],
     [
       'rules',

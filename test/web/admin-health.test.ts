@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
+import { LIMITS } from '../../src/core/limits.ts';
 import { ADMIN_PAGES } from '../kit/admin-ui.ts';
 import { sharedBrowser } from '../kit/browser.ts';
 import { certificatePath, GOOD_TLS } from '../kit/certificates.ts';
@@ -113,6 +114,12 @@ browserTest(
       ]);
       await row(page, 'Providers of models', 'alpha').getByText('! 1').waitFor();
     }
+    // More calls than the page and the gateway keep as requests.
+    const calls = LIMITS.recentRequests + 100;
+    for (let id = 3; id < 3 + calls; id += 1) await session.send(toolCall(id, 'files_echo'));
+    await page.getByRole('radio', { name: '1 h', exact: true }).check();
+    await files.getByText((calls + 2).toLocaleString('en'), { exact: true }).waitFor();
+    await page.getByText(/^Since the gateway's start/).waitFor();
     await page.getByRole('radio', { name: '24 h' }).check();
     await page.getByText(/^Calls and errors from the database; latency and failovers since/).waitFor();
     expect(problems).toEqual([]);

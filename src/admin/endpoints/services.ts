@@ -6,8 +6,8 @@ import { defineEndpoint, sendJson, sendText, shows } from '../endpoint.ts';
 import { InvalidParameter, parametersOf, TIMES, timesOf } from '../record-query.ts';
 
 /**
- * Calls, errors, failovers and latency of MCP targets, providers and models since the processes have started: `step=hour` for up to a day,
- * `step=day` for up to 30 days; `since`, or `from` and `to`. `ShownServices` (`core/service-figures.ts`).
+ * Calls, errors, failovers and latency of MCP targets, providers and models since the processes have started: `step=minute` for up to an
+ * hour, `step=hour` for up to a day, `step=day` for up to 30 days; `since`, or `from` and `to`. `ShownServices` (`core/service-figures.ts`).
  */
 export const services = defineEndpoint({
   path: '/api/services',

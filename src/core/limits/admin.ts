@@ -49,7 +49,7 @@ export const ADMIN_LIMITS = {
   recentRequests: 1_000,
   recentRequestBytes: MIB,
   recentRequestLength: 32 * KIB,
-  /** MCP targets, providers and models whose calls are counted for the Health page; each takes 14 KiB of a process. */
+  /** MCP targets, providers and models whose calls are counted for the Health page; each takes 29 KiB of a process. */
   countedServices: 200,
   /** CPU profiles: seconds, and sampling frequency in Hz (upstream). */
   profileSeconds: { min: 1, max: 300, default: 10 },

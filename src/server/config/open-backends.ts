@@ -1,3 +1,4 @@
+import { elementsOf, membersOf } from '../../core/foreign.ts';
 import { anyPolicyKinds } from '../features.ts';
 import { appliesAlways } from './conditional-schema.ts';
 import { kindsOf } from './plan/backend-kinds.ts';
@@ -22,14 +23,31 @@ export function openBackends(gateway: GatewayPlan): OpenBackend[] {
   return gateway.listeners.flatMap(({ policies: ofListener, routes }) =>
     routes.flatMap((route) =>
       route.backends.flatMap((backend): OpenBackend[] => {
-        if ([...ofListener, ...route.policies, ...backend.policies].some(restrictsClients)) return [];
+        const policies = [...ofListener, ...route.policies, ...backend.policies];
+        if (policies.some(restrictsClients)) return [];
         return kindsOf(backend).flatMap(({ kind, settings, path }) => {
-          const exposed = kind.exposes?.(settings);
+          const exposed = kind.exposes?.(settings) ?? exposedBy(policies);
           return exposed === undefined ? [] : [{ path, exposes: exposed }];
         });
       }),
     ),
   );
+}
+
+/** The methods of `backendAuth` that need nothing of the client. */
+const OWN_METHODS = ['key', 'jwtSign', 'aws', 'gcp', 'azure'];
+
+/** What every client can do because a policy adds a credential of the operator. */
+function exposedBy(policies: readonly PolicyPlan[]): string | undefined {
+  const adds = policies.some(({ key, config }) => {
+    const members = membersOf(config);
+    return (
+      key === 'backendAuth' &&
+      (OWN_METHODS.some((method) => members[method] !== undefined) ||
+        elementsOf(members['credentials']).length > 0)
+    );
+  });
+  return adds ? 'use this service with the credential of `backendAuth`' : undefined;
 }
 
 function restrictsClients(policy: PolicyPlan): boolean {

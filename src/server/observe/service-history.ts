@@ -3,15 +3,20 @@ import { outcomeOfFields } from '../../core/outcome.ts';
 import type { ServiceBucket, ServiceFigures, ServiceKind } from '../../core/service-figures.ts';
 import type { Field } from './request-fields.ts';
 
-// Counts by hour and by day of what MCP targets and providers have answered: latency has no sum, so each part has a histogram.
+// Counts by minute, hour and day of what MCP targets and providers have answered: latency has no sum, so each part has a histogram.
 
-const HOUR = 3_600_000;
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 /** Lengths of parts in ms, and how many of each are kept: a period begins and ends within a part. */
-const TIERS = { hour: { step: HOUR, kept: 25 }, day: { step: DAY, kept: 31 } } as const;
+const TIERS = {
+  minute: { step: MINUTE, kept: 61 },
+  hour: { step: HOUR, kept: 25 },
+  day: { step: DAY, kept: 31 },
+} as const;
 export type ServiceStep = keyof typeof TIERS;
-export const SERVICE_STEPS = ['hour', 'day'] as const satisfies readonly ServiceStep[];
+export const SERVICE_STEPS = ['minute', 'hour', 'day'] as const satisfies readonly ServiceStep[];
 
 /** Bounds of latencies grow by this factor, from 1 ms to 9 min; a quantile is off by at most half of it. */
 const GROWTH = 2 ** (1 / 3);
@@ -73,8 +78,8 @@ class Parts {
 }
 
 /**
- * Calls of MCP targets and providers of the last day by hour, and of the last month by day. At most `LIMITS.countedServices` services, each
- * of which takes 14 KiB; calls of further ones are not counted.
+ * Calls of MCP targets and providers of the last hour by minute, of the last day by hour, and of the last month by day, however many there
+ * are. At most `LIMITS.countedServices` services, each of which takes 29 KiB; calls of further ones are not counted.
  */
 export class ServiceHistory {
   readonly #since = Date.now();
@@ -110,7 +115,13 @@ export class ServiceHistory {
     let service = this.#services.get(key);
     if (service === undefined) {
       if (this.#services.size >= LIMITS.countedServices) return;
-      service = { kind, name, hour: new Parts(TIERS.hour), day: new Parts(TIERS.day) };
+      service = {
+        kind,
+        name,
+        minute: new Parts(TIERS.minute),
+        hour: new Parts(TIERS.hour),
+        day: new Parts(TIERS.day),
+      };
       this.#services.set(key, service);
     }
     for (const step of SERVICE_STEPS) service[step].count(now, indexes);

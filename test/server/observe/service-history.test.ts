@@ -4,7 +4,8 @@ import { quantile } from '../../../src/core/render/figures.ts';
 import type { Field } from '../../../src/server/observe/request-fields.ts';
 import { figuresOfServices, ServiceHistory } from '../../../src/server/observe/service-history.ts';
 
-const HOUR = 3_600_000;
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const NOON = Date.UTC(2026, 5, 10, 12);
 
@@ -22,7 +23,7 @@ test('p95 of an hour, of a day and of several processes is within 12 % of the ex
     exact.push(ms);
     histories[index % 2]?.add(call('files', ms), NOON + index);
   }
-  for (const step of ['hour', 'day'] as const) {
+  for (const step of ['minute', 'hour', 'day'] as const) {
     const [figures] = figuresOfServices(
       histories.map((history) => history.counted(step, NOON - DAY, NOON + DAY)),
     );
@@ -49,6 +50,17 @@ test('each hour of a day and each day of a month is kept apart, and later ones t
     [24, 12],
   ]);
   expect(figuresOfServices([history.counted('day', NOON, NOON + DAY)])).toEqual([]);
+});
+
+test('each minute of an hour is kept, with 100 calls a second', () => {
+  const history = new ServiceHistory();
+  for (let second = 0; second < 90 * 60; second += 1)
+    for (let index = 0; index < 100; index += 1)
+      history.add(call('files', 10, index === 0 ? 502 : 200), NOON + second * 1_000);
+  const end = NOON + 90 * MINUTE;
+  const [minutes] = figuresOfServices([history.counted('minute', end - HOUR, end)]);
+  expect([minutes?.calls, minutes?.errors, minutes?.buckets.length]).toEqual([360_000, 3_600, 60]);
+  expect(minutes?.buckets[0]).toMatchObject({ at: end - HOUR, calls: 6_000, errors: 60 });
 });
 
 test('failed models are counted as failovers, and requests without a service or with odd fields are not', () => {

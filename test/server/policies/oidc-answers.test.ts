@@ -151,7 +151,7 @@ test.each<[string, object]>([
   expect(provider.forms('/token')).toEqual([]);
 });
 
-// "Wrong client secret" was "server responded with an error in the response body": oauth2-proxy and others print the same of their libraries.
+// "Wrong client secret" was "server responded with an error in the response body", which says nothing of the secret.
 test.each([
   [
     'a client secret that it does not know',

@@ -4,7 +4,7 @@ import { quantile } from '../../../core/render/figures.ts';
 import type { ShownServices } from '../../../core/service-figures.ts';
 import { useLoaded } from '../../shared/use-loaded.ts';
 import { durationOf, field, isError } from '../model/fields.ts';
-import { DAY, type Usage } from '../model/recorded.ts';
+import { DAY, HOUR, type Usage } from '../model/recorded.ts';
 import type { Entry } from '../model/requests.ts';
 import { within } from '../model/usage.ts';
 import type { ChosenPeriod } from '../parts/period-select.tsx';
@@ -28,10 +28,13 @@ export interface Services {
 /** The field of the access log with the models that failed before another one answered. */
 const FAILOVER = 'gw.ai.failover.from';
 const BUCKETS = 30;
+export const MINUTE = 60_000;
+/** How often the figures of minutes are read again, in ms. */
+const SOON = 5_000;
 
 /**
- * From the requests that the page knows, or for a long period from what the gateway has counted; a database has calls and errors of before
- * its start, too.
+ * From what the gateway has counted; of hours and days, a database has calls and errors of before its start, too. Parts of the period that
+ * the gateway no longer has by minute are those of the requests that the page knows.
  */
 export function useServices(
   kind: 'target' | 'provider',
@@ -39,24 +42,25 @@ export function useServices(
   entries: readonly Entry[],
   isRecording: boolean,
 ): Services {
+  const isKept = step !== MINUTE || from >= Date.now() - HOUR - MINUTE;
   const times = { from: new Date(from).toISOString(), to: new Date(to).toISOString() };
-  const time = step === DAY ? 'day' : 'hour';
+  const time = nameOf(step);
   const usage = new URLSearchParams({ by: `${time},${kind}`, ...times });
   const { data: recorded } = useLoaded<Usage>(
-    step === undefined || !isRecording ? undefined : `/api/usage?${usage}`,
+    step === undefined || step === MINUTE || !isRecording ? undefined : `/api/usage?${usage}`,
     EVERY,
   );
   const counts = new URLSearchParams({ step: time, ...times });
   const { data: counted } = useLoaded<ShownServices>(
-    step === undefined ? undefined : `/api/services?${counts}`,
-    EVERY,
+    step === undefined || !isKept ? undefined : `/api/services?${counts}`,
+    step === MINUTE ? SOON : EVERY,
   );
   return useMemo(
     () =>
-      step === undefined
+      step === undefined || !isKept
         ? liveServices(kind, within(entries, { from, to }), { from, to })
         : countedServices(kind, counted, isRecording ? recorded : undefined, { from, to }, step),
-    [kind, from, to, step, recorded, counted, entries, isRecording],
+    [kind, from, to, step, isKept, recorded, counted, entries, isRecording],
   );
 }
 
@@ -100,7 +104,7 @@ function countedServices(
 ): Services {
   const all = counted?.services ?? [];
   const rows = Map.groupBy(recorded?.rows ?? [], ({ group }) => group[kind] ?? '');
-  const time = step === DAY ? 'day' : 'hour';
+  const time = nameOf(step);
   const empty = Array.from({ length: Math.round((to - from) / step) });
   return {
     step,
@@ -132,6 +136,9 @@ function countedServices(
     },
   };
 }
+
+const nameOf = (step: number | undefined): 'minute' | 'hour' | 'day' =>
+  step === DAY ? 'day' : step === MINUTE ? 'minute' : 'hour';
 
 const sum = (values: readonly number[]): number => values.reduce((all, value) => all + value, 0);
 

@@ -5,7 +5,7 @@ import { Link } from '../../shared/router.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
 import { visible } from '../../shared/visible.ts';
 import { WithCode } from '../../shared/with-code.tsx';
-import { type Now, providersOf, type Services, targetsOf, useServices } from '../health/services.ts';
+import { MINUTE, type Now, providersOf, type Services, targetsOf, useServices } from '../health/services.ts';
 import { Strip } from '../health/strip.tsx';
 import { readMetrics } from '../model/metrics.ts';
 import { useOverview } from '../model/overview.ts';
@@ -17,8 +17,8 @@ export function Health(): ReactNode {
   const { data, error, reload } = useOverview();
   const { entries } = useRequests();
   const isRecording = data?.isRecording === true;
-  // Long periods need no database: the gateway counts calls itself.
-  const chosen = usePeriod(entries, true);
+  // No period needs a database: the gateway counts calls itself.
+  const chosen = usePeriod(entries, true, MINUTE);
   const targets = useServices('target', chosen, entries, isRecording);
   const providers = useServices('provider', chosen, entries, isRecording);
   if (data === undefined)
@@ -31,7 +31,9 @@ export function Health(): ReactNode {
   return (
     <>
       <PeriodSelect chosen={chosen}>
-        <span className="quiet">{sourceOf(targets.since, from, isRecording)}</span>
+        <span className="quiet">
+          {sourceOf(targets.since, chosen.period.from, isRecording && chosen.step !== MINUTE)}
+        </span>
       </PeriodSelect>
       <ServiceTable
         title="MCP targets"

@@ -40,13 +40,14 @@ export interface ChosenPeriod {
 
 /**
  * The time before now, or a part of it that was selected in a chart. Recorded figures allow longer ones. The address of the page
- * has both, so that a link shows the same.
+ * has both, so that a link shows the same. `shortStep`: length of the buckets of what is counted for the last hour, if anything is.
  */
-export function usePeriod(entries: readonly Entry[], isRecording: boolean): ChosenPeriod {
+export function usePeriod(entries: readonly Entry[], isRecording: boolean, shortStep?: number): ChosenPeriod {
   const { path, query } = useLocation();
   const asked = SPANS.find(({ label }) => label.replace(' ', '') === query.get('span'))?.span ?? SHORTEST;
   const span = asked > DAY && !isRecording ? SHORTEST : asked;
-  const step = isRecording ? SPANS.find((each) => each.span === span)?.recordedStep : undefined;
+  const long = isRecording ? SPANS.find((each) => each.span === span)?.recordedStep : undefined;
+  const step = long ?? shortStep;
   const part = partOf(query);
   const show = (next: number, chosen?: Period): void =>
     navigate(path, addressOf(next, chosen), { replace: true });
