@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { CommanderError } from 'commander';
 import { CommandError, EXIT_CODES } from '../core/exit-codes.ts';
 import type { Context } from './context.ts';
@@ -7,18 +8,19 @@ import { createProgram } from './program.ts';
 
 /** Runs `agctl` with the arguments after the program's name. Resolves to the exit code and never rejects. */
 export async function main(argv: readonly string[], context: Context = processContext()): Promise<number> {
-  quietOnClosedPipe(context);
+  const output = watchOutput(context);
   let exit: number = EXIT_CODES.ok.code;
   const setExit = (code: number): void => {
     exit = code;
   };
   const program = createProgram(context, setExit, argv[0]);
-  try {
-    await program.parseAsync(argv, { from: 'user' });
-    return exit;
-  } catch (error) {
-    return exitOf(error, context);
-  }
+  const code = await program.parseAsync(argv, { from: 'user' }).then(
+    () => exit,
+    (error: unknown) => exitOf(error, context),
+  );
+  // The error of a last write comes after it.
+  await setImmediate();
+  return output.isIncomplete && code === EXIT_CODES.ok.code ? EXIT_CODES.not_ok.code : code;
 }
 
 function exitOf(error: unknown, context: Context): number {
@@ -35,13 +37,24 @@ function exitOf(error: unknown, context: Context): number {
   return EXIT_CODES.bug.code;
 }
 
-/** `agctl … | head -1` is no failure: the reader has what it needs. */
-function quietOnClosedPipe(context: Context): void {
-  for (const stream of [context.stdout, context.stderr]) {
-    stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE') throw error;
-    });
-  }
+/**
+ * Failed writes are no reason to end: `agctl … | head -1` has what it needs, and messages that stderr does not take are told
+ * to nobody. But a file that stdout is written to, on a disk that is full, lacks a part.
+ */
+function watchOutput(context: Context): { readonly isIncomplete: boolean } {
+  let isIncomplete = false;
+  context.stderr.on('error', () => undefined);
+  context.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE' || isIncomplete) return;
+    isIncomplete = true;
+    const help = 'a part of the output is missing: write it where there is room';
+    explain(new CommandError('not_ok', `stdout cannot be written: ${error.message}`, help), context);
+  });
+  return {
+    get isIncomplete() {
+      return isIncomplete;
+    },
+  };
 }
 
 function processContext(): Context {

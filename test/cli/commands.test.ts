@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, openSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { cli } from '../kit/cli.ts';
 import { AGCTL, agctl } from '../kit/process.ts';
@@ -133,5 +133,17 @@ describe('closed pipes', () => {
     const script = '( "$0" "$1" config schema; echo "exit $?" >&2 ) | head -1';
     const { stdout, stderr } = spawnSync('sh', ['-c', script, process.execPath, AGCTL], { encoding: 'utf8' });
     expect([stdout, stderr]).toEqual(['{\n', 'exit 0\n']);
+  });
+
+  test.skipIf(!existsSync('/dev/full'))('a command whose output finds no room says so and fails', () => {
+    const full = openSync('/dev/full', 'w');
+    const { status, stderr } = spawnSync(process.execPath, [AGCTL, '--version'], {
+      stdio: ['ignore', full, 'pipe'],
+      encoding: 'utf8',
+    });
+    expect([status, stderr.split('\n')[0]]).toEqual([
+      1,
+      'error: stdout cannot be written: ENOSPC: no space left on device, write',
+    ]);
   });
 });

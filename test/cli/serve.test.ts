@@ -1,13 +1,19 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, openSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { AT_ONCE } from '../kit/at-once.ts';
 import { cli } from '../kit/cli.ts';
 import { chaos, mcpConfig } from '../kit/config.ts';
 import { openEvents } from '../kit/event-stream.ts';
+import { temporaryFolder } from '../kit/folder.ts';
 import { isAlive } from '../kit/is-alive.ts';
 import { CHAT, chat, chunk, llmProvider } from '../kit/llm-provider.ts';
 import { INITIALIZE, openSession, post } from '../kit/mcp.ts';
-import { busyPort } from '../kit/ports.ts';
-import { serve } from '../kit/process.ts';
+import { busyPort, freePort } from '../kit/ports.ts';
+import { AGCTL, serve } from '../kit/process.ts';
 import { send } from '../kit/send.ts';
 import { until } from '../kit/until.ts';
 
@@ -42,6 +48,29 @@ describe('start', () => {
     for (const line of running.stdout.trimEnd().split('\n'))
       expect(line).toContain('\tinfo\trequest gateway=default/default ');
   });
+
+  test.skipIf(!existsSync('/dev/full'))(
+    'serve answers and ends although stdout and stderr take nothing',
+    async () => {
+      await using folder = await temporaryFolder();
+      const port = await freePort();
+      const file = join(folder.path, 'gateway.json');
+      const routes = [{ policies: { directResponse: { body: 'ok' } } }];
+      const off = { adminAddr: 'off', statsAddr: 'off', readinessAddr: 'off' };
+      await writeFile(
+        file,
+        JSON.stringify({ config: off, gateways: { default: { port, address: '127.0.0.1', routes } } }),
+      );
+      const full = openSync('/dev/full', 'w');
+      const child = spawn(process.execPath, [AGCTL, 'serve', '-f', file], { stdio: ['ignore', full, full] });
+      const ended = once(child, 'exit');
+      const answer = (): Promise<string> =>
+        send(`http://127.0.0.1:${port}/`).then(({ text }) => text, String);
+      await expect.poll(answer, { timeout: 10_000 }).toBe('ok');
+      child.kill('SIGTERM');
+      expect(await ended).toEqual([0, null]);
+    },
+  );
 
   test('serve with a port in use is exit code 1 and points to the line of the port', async () => {
     await using busy = await busyPort();
