@@ -4,8 +4,8 @@
 // keys and sessions are used in turn. --svg draws the curves.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { curves } from './harness/curves.mjs';
+import { number, numbers, readOptions, someOf, text } from './harness/options.mjs';
 import {
   gatewayBuilds,
   LOAD_CORE,
@@ -21,21 +21,23 @@ import { llmConfig, requestOf, WORKLOADS } from './llm-cases.mjs';
 import { startWithKeys } from './llm-keys.mjs';
 import { mcpConfig, mcpRequest, openSession, stdioServer } from './mcp-case.mjs';
 
-const { values } = parseArgs({
-  options: {
-    only: { type: 'string', default: 'routes,keys,models,tools,sessions' },
-    counts: { type: 'string', default: '1,100,1000,10000' },
-    rounds: { type: 'string', default: '3' },
-    seconds: { type: 'string', default: '2' },
-    svg: { type: 'string' },
-    bin: { type: 'string' },
-  },
+const {
+  only,
+  counts,
+  svg,
+  bin: build,
+  ...settings
+} = readOptions({
+  only: someOf(['routes', 'keys', 'models', 'tools', 'sessions']),
+  counts: numbers(1, 100, 1_000, 10_000),
+  rounds: number(3),
+  seconds: number(2, 0.1),
+  svg: text(),
+  bin: text(),
 });
-const counts = values.counts.split(',').map(Number);
-const settings = { rounds: Number(values.rounds), seconds: Number(values.seconds) };
 const CONNECTIONS = 16;
 const folder = scratchFolder();
-const [[, bin]] = await gatewayBuilds(values.bin === undefined ? [] : [values.bin]);
+const [[, bin]] = await gatewayBuilds(build === undefined ? [] : [build]);
 
 const numbered = (count, make) => Array.from({ length: count }, (_, index) => make(index));
 const chat = requestOf(WORKLOADS.small);
@@ -126,7 +128,7 @@ const mocks = [
 const [http, llm] = mocks.map(({ port }) => `127.0.0.1:${port}`);
 try {
   const lines = [];
-  for (const name of values.only.split(',')) lines.push({ name, micros: await measure(name, { http, llm }) });
+  for (const name of only) lines.push({ name, micros: await measure(name, { http, llm }) });
   console.log(
     `CPU µs of a request, c=${CONNECTIONS}, median of ${settings.rounds} rounds of ${settings.seconds} s\n`,
   );
@@ -136,7 +138,7 @@ try {
       lines.map(({ name, micros }) => [name, ...micros.map((each) => each.toFixed(0))]),
     ),
   );
-  if (values.svg !== undefined) writeFileSync(values.svg, curves(counts, lines));
+  if (svg !== undefined) writeFileSync(svg, curves(counts, lines));
 } finally {
   await Promise.all(mocks.map((mock) => mock.stop()));
 }

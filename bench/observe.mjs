@@ -3,7 +3,7 @@
 // traced. Metrics are always on; everything else is the default.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { number, readOptions } from './harness/options.mjs';
 import {
   gatewayBuilds,
   LOAD_CORE,
@@ -16,18 +16,7 @@ import { compare, conditions } from './harness/report.mjs';
 import { interleave } from './harness/rounds.mjs';
 import { GET, gatewayConfig } from './http-cases.mjs';
 
-const { values } = parseArgs({
-  options: {
-    rounds: { type: 'string', default: '3' },
-    seconds: { type: 'string', default: '4' },
-    connections: { type: 'string', default: '32' },
-  },
-});
-const settings = {
-  rounds: Number(values.rounds),
-  seconds: Number(values.seconds),
-  connections: Number(values.connections),
-};
+const settings = readOptions({ rounds: number(3), seconds: number(4, 0.1), connections: number(32) });
 
 // A collector that does not exist: spans are created, queued and dropped, which is the cost for requests.
 const TRACING = { otlpEndpoint: 'http://127.0.0.1:1', randomSampling: 0.1 };

@@ -2,7 +2,7 @@
 // Loads one gateway under V8's sampling profiler and prints where its time went, by function and by file.
 import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { number, oneOf, readOptions, text } from './harness/options.mjs';
 import {
   gatewayBuilds,
   LOAD_CORE,
@@ -17,16 +17,19 @@ import { GET, gatewayConfig, POLICY_NAMES, POST } from './http-cases.mjs';
 import { llmConfig, requestOf, WORKLOADS } from './llm-cases.mjs';
 import { mcpConfig, mcpRequest, openSession } from './mcp-case.mjs';
 
-const { values } = parseArgs({
-  options: {
-    case: { type: 'string', default: 'plain' },
-    seconds: { type: 'string', default: '6' },
-    top: { type: 'string', default: '25' },
-    bin: { type: 'string' },
-    keep: { type: 'string' },
-  },
+const {
+  case: chosen,
+  seconds,
+  top,
+  bin: build,
+  keep,
+} = readOptions({
+  case: oneOf(['plain', 'policies', 'mcp', 'post', 'llm', 'llm-large', 'llm-stream']),
+  seconds: number(6, 0.1),
+  top: number(25),
+  bin: text(),
+  keep: text(),
 });
-const seconds = Number(values.seconds);
 const folder = scratchFolder();
 
 /** Configuration, and the request once the port is known. */
@@ -53,13 +56,13 @@ function llmRequest(workload) {
 }
 
 async function record() {
-  const mock = values.case.startsWith('llm') ? 'llm-upstream.mjs' : 'upstream.mjs';
+  const mock = chosen.startsWith('llm') ? 'llm-upstream.mjs' : 'upstream.mjs';
   const upstream = await startPeer(mock, [], LOAD_CORE);
   try {
-    const [config, requestTo] = CASES[values.case](`127.0.0.1:${upstream.port}`);
+    const [config, requestTo] = CASES[chosen](`127.0.0.1:${upstream.port}`);
     const file = join(folder, 'gateway.yaml');
     writeFileSync(file, JSON.stringify(config));
-    const [[, bin]] = await gatewayBuilds(values.bin === undefined ? [] : [values.bin]);
+    const [[, bin]] = await gatewayBuilds(build === undefined ? [] : [build]);
     const flags = ['--cpu-prof', `--cpu-prof-dir=${folder}`, '--cpu-prof-interval=200'];
     const gateway = await startGateway(bin, file, flags);
     try {
@@ -112,8 +115,8 @@ pinSelf();
 const { rate } = await record();
 const [name] = readdirSync(folder).filter((file) => file.endsWith('.cpuprofile'));
 const profile = JSON.parse(readFileSync(join(folder, name), 'utf8'));
-if (values.keep !== undefined) copyFileSync(join(folder, name), values.keep);
+if (keep !== undefined) copyFileSync(join(folder, name), keep);
 const { functions, files, total } = selfTimes(profile);
-console.log(`${values.case}: ${rate.toFixed(0)} requests/s under the profiler\n`);
-console.log(table(['function', 'self'], ranking(functions, total, Number(values.top))));
-console.log(`\n${table(['file', 'self'], ranking(files, total, Number(values.top)))}`);
+console.log(`${chosen}: ${rate.toFixed(0)} requests/s under the profiler\n`);
+console.log(table(['function', 'self'], ranking(functions, total, top)));
+console.log(`\n${table(['file', 'self'], ranking(files, total, top))}`);

@@ -4,7 +4,7 @@
 // loop, with the garbage collections in each.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { number, numbers, readOptions, someOf, text, texts } from './harness/options.mjs';
 import {
   gatewayBuilds,
   LOAD_CORE,
@@ -21,20 +21,19 @@ import { GET, gatewayConfig } from './http-cases.mjs';
 import { llmConfig, requestOf, WORKLOADS } from './llm-cases.mjs';
 import { mcpConfig, mcpRequest, openSession, stdioServer } from './mcp-case.mjs';
 
-const { values } = parseArgs({
-  options: {
-    rounds: { type: 'string', default: '5' },
-    seconds: { type: 'string', default: '4' },
-    only: { type: 'string', default: 'get,chat,stream,tools' },
-    connections: { type: 'string', default: '32,256' },
-    bin: { type: 'string', multiple: true },
-    'node-args': { type: 'string', default: '' },
-    /** How many of the longest turns are printed; 0: none. */
-    pauses: { type: 'string', default: '20' },
-  },
+const values = readOptions({
+  rounds: number(5),
+  seconds: number(4, 0.1),
+  only: someOf(['get', 'chat', 'stream', 'tools']),
+  connections: numbers(32, 256),
+  bin: texts(),
+  'node-args': text(),
+  /** How many of the longest turns are printed; 0: none. */
+  pauses: number(20, 0),
 });
-const settings = { rounds: Number(values.rounds), seconds: Number(values.seconds) };
-const nodeArgs = values['node-args'].split(' ').filter(Boolean);
+const { rounds, seconds, only } = values;
+const settings = { rounds, seconds };
+const nodeArgs = (values['node-args'] ?? '').split(' ').filter(Boolean);
 const folder = scratchFolder();
 
 const at = (path, request) => async (_name, port) => ({ ...request, url: `http://127.0.0.1:${port}${path}` });
@@ -140,7 +139,7 @@ async function pausesOf(name, connections) {
   const longest = turns
     .filter(seen)
     .sort((a, b) => b.ms - a.ms)
-    .slice(0, Number(values.pauses));
+    .slice(0, values.pauses);
   const rows = longest.map((turn) => {
     const causes = during(turn).map(({ kind, ms }) => `${kind} ${ms.toFixed(1)}`);
     const collected = during(turn).reduce((sum, { ms }) => sum + ms, 0);
@@ -155,10 +154,10 @@ async function pausesOf(name, connections) {
 }
 
 pinSelf();
-console.log(conditions({ ...settings, connections: values.connections }, 'latency and memory'));
+console.log(conditions({ ...settings, connections: values.connections.join() }, 'latency and memory'));
 const rows = [];
-for (const name of values.only.split(','))
-  for (const connections of values.connections.split(',').map(Number))
+for (const name of only)
+  for (const connections of values.connections)
     rows.push(
       ...(await withCase(name, { connections, nodeArgs }, async (cases) =>
         rowsOf(name, connections, cases, await interleave(cases, settings)),
@@ -170,6 +169,6 @@ console.log(
     rows,
   ),
 );
-if (Number(values.pauses) > 0)
-  for (const name of values.only.split(','))
+if (values.pauses > 0)
+  for (const name of only)
     console.log(`\n${name}, c=32: the longest turns of the event loop\n\n${await pausesOf(name, 32)}`);

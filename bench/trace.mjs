@@ -5,7 +5,7 @@
 import { writeFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { number, readOptions, texts } from './harness/options.mjs';
 import {
   freePort,
   gatewayBuilds,
@@ -19,20 +19,13 @@ import { compare, conditions } from './harness/report.mjs';
 import { interleave } from './harness/rounds.mjs';
 import { GET, gatewayConfig, POLICY_NAMES } from './http-cases.mjs';
 
-const { values } = parseArgs({
-  options: {
-    rounds: { type: 'string', default: '3' },
-    seconds: { type: 'string', default: '4' },
-    connections: { type: 'string', default: '32' },
-    policies: { type: 'string', default: '5' },
-    bin: { type: 'string', multiple: true, default: [] },
-  },
+const { policies, bin, ...settings } = readOptions({
+  rounds: number(3),
+  seconds: number(4, 0.1),
+  connections: number(32),
+  policies: number(5, 0),
+  bin: texts(),
 });
-const settings = {
-  rounds: Number(values.rounds),
-  seconds: Number(values.seconds),
-  connections: Number(values.connections),
-};
 const folder = scratchFolder();
 const running = [];
 const keep = async (starting) => {
@@ -62,18 +55,15 @@ function watch(port, query) {
 async function startCases() {
   const upstream = `127.0.0.1:${(await keep(startPeer('upstream.mjs', [], LOAD_CORE))).port}`;
   const file = join(folder, 'gateway.yaml');
-  writeFileSync(
-    file,
-    JSON.stringify(gatewayConfig(upstream, POLICY_NAMES.slice(0, Number(values.policies)))),
-  );
+  writeFileSync(file, JSON.stringify(gatewayConfig(upstream, POLICY_NAMES.slice(0, policies))));
   const cases = [];
   const add = (name, { pid, port }) => {
     const url = `http://127.0.0.1:${port}/v1/items`;
     cases.push({ name, request: { ...GET, url, pid, connections: settings.connections } });
   };
-  if (values.bin.length > 0)
-    for (const [name, bin] of await gatewayBuilds(values.bin))
-      add(`build ${name}`, await keep(startGateway(bin, file)));
+  if (bin.length > 0)
+    for (const [name, build] of await gatewayBuilds(bin))
+      add(`build ${name}`, await keep(startGateway(build, file)));
   for (const [name, watchers] of WATCHED) {
     const tracePort = await freePort();
     const gateway = await keep(startPeer('traced-gateway.mjs', [file, String(tracePort)]));
@@ -86,7 +76,7 @@ async function startCases() {
 try {
   pinSelf();
   const cases = await startCases();
-  const what = `GET, 600-byte JSON reply, ${values.policies} policies, access log on a drained pipe`;
+  const what = `GET, 600-byte JSON reply, ${policies} policies, access log on a drained pipe`;
   process.stdout.write(`${conditions(settings, what)}\n`);
   const figures = await interleave(cases, settings);
   process.stdout.write(`${compare(cases, figures)}\n`);
