@@ -3,6 +3,7 @@ import { constants, type Dirent } from 'node:fs';
 import { open, readdir, realpath, stat } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { messageOf } from '../../core/errors.ts';
+import { errorCode } from '../../core/foreign.ts';
 import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import { checkDocumentSize } from './documents.ts';
 
@@ -129,7 +130,7 @@ class Scan {
       else if (kind.isFile()) this.#document({ path: link.path, file });
     } catch (error) {
       signal?.throwIfAborted();
-      if (DOCUMENT.test(link.path)) this.#fail(link.path, messageOf(error));
+      if (DOCUMENT.test(link.path)) this.#fail(link.path, linkProblem(error));
     }
   }
 }
@@ -149,6 +150,22 @@ export async function scanDocs(
   const scan = new Scan(await realpath(folder), entering);
   await scan.run(signal);
   return scan;
+}
+
+function linkProblem(error: unknown): string {
+  const code = errorCode(error);
+  if (code === 'ENOENT') return 'the symbolic link leads to nothing: remove it, or restore what it leads to';
+  return code === 'ELOOP' ? 'the symbolic link leads to itself: remove it' : messageOf(error);
+}
+
+/** What stands for bytes of a name that are not UTF-8. */
+const REPLACEMENT = '\ufffd';
+
+/** Why a document cannot be read. */
+export function readProblem(path: string, error: unknown): string {
+  return errorCode(error) === 'ENOENT' && path.includes(REPLACEMENT)
+    ? 'the name of the file or of a folder above it is not UTF-8: rename it'
+    : messageOf(error);
 }
 
 /**

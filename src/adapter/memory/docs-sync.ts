@@ -2,10 +2,10 @@ import { messageOf } from '../../core/errors.ts';
 import { elementsOf, membersOf, numberIn, stringIn, textIn } from '../../core/foreign.ts';
 import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import type { SyncError, SyncStatus } from '../../core/memory-model.ts';
-import { docsKey, docsPlace, documentsOf, FIRST_FOLDER, numberOfFolder } from './docs-folders.ts';
+import { docsKey, docsPlace, documentsOf, FIRST_FOLDER, isGone, numberOfFolder } from './docs-folders.ts';
 import { FolderWorkspaces, relateLinks } from './docs-relations.ts';
 import { renameMoved } from './docs-renames.ts';
-import { type DocsFile, type DocsScan, readDocument, scanDocs } from './docs-scan.ts';
+import { type DocsFile, type DocsScan, readDocument, readProblem, scanDocs } from './docs-scan.ts';
 import type { DocsWatch } from './docs-watch.ts';
 import { type Backend, putDocument, type StoredDocument } from './documents.ts';
 import type { EmbeddingQueue } from './embed/embedding-queue.ts';
@@ -219,7 +219,7 @@ class SyncRun {
       else this.counts.unchanged += 1;
     } catch (error) {
       this.#signal.throwIfAborted();
-      this.#failed(path, messageOf(error));
+      this.#failed(path, readProblem(path, error));
     }
   }
 
@@ -253,7 +253,7 @@ class SyncRun {
     return document;
   }
 
-  /** Removes documents whose file is gone. A folder that is empty, or that was not read completely, removes nothing. */
+  /** Removes documents whose file is gone. A folder that is empty, gone itself, or was not read completely removes nothing. */
   async #remove(scan: DocsScan): Promise<void> {
     const { store } = this.#backend;
     const known = await documentsOf(store, this.#number);
@@ -262,6 +262,8 @@ class SyncRun {
     if (gone.length === 0) return;
     if (there.size === 0)
       this.#note('', `the docs folder has no documents: the ${gone.length} stored ones were kept`);
+    else if (await isGone(this.#folder))
+      this.#note('', `the docs folder was deleted meanwhile: ${gone.length} missing documents were kept`);
     else if (!scan.isComplete)
       this.#note('', `the docs folder was not read completely: ${gone.length} missing documents were kept`);
     else

@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs';
 import { chmod, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -56,6 +57,20 @@ async function withDocs(
 const GUIDE = { 'a.md': '# A\n\nFirst.\n', 'sub/b.mdx': '# B\n\nSecond, see [a](../a).\n', 'c.txt': 'no' };
 
 describe('docs sync', () => {
+  test('a sync that reads a docs folder while it is being deleted removes nothing', async () => {
+    await withDocs(GUIDE, async ({ folder, store, embedder, sync }) => {
+      await sync().run();
+      await rm(join(folder, 'a.md'));
+      const deleting = { add: () => undefined, keep: () => rmSync(folder, { recursive: true }) };
+      const { removed, errors } = await createDocsSync(
+        { store, embedder },
+        { folder, watch: deleting },
+      ).run();
+      expect(removed).toBe(0);
+      expect(errors[0]?.message).toBe('the docs folder was deleted meanwhile: 1 missing documents were kept');
+    });
+  });
+
   test('a sync counts a file that is not UTF-8 text as failed and reports it', async () => {
     const files = { 'a.md': '# A', 'latin.md': Buffer.from('# Caf\xe9', 'latin1') };
     await withDocs(files, async ({ sync }) => {

@@ -40,6 +40,9 @@ export interface Placed extends Judged {
   readonly supersededBy?: number;
 }
 
+/** How far clocks may have been put back since a turn was stored; ms. */
+const CLOCK_CHANGE = 86_400_000;
+
 /** The best turns, whose later changes are looked for. */
 const FOLLOWED = 5;
 /** Words of each that are looked up. */
@@ -64,7 +67,7 @@ export async function withSuccessors(
 ): Promise<Placed[]> {
   const followed = best.slice(0, FOLLOWED).map(({ turn }) => turn);
   const words = [...new Set(followed.flatMap(({ content }) => tellingWords(content).slice(0, WORDS)))];
-  const since = followed.map(({ createdAt }) => createdAt).sort()[0];
+  const since = earliest(followed);
   if (since === undefined || words.length === 0) return [...best];
   const { turns, total, counts } = await store.relatedTurns({
     terms: words.slice(0, MEMORY_STORE_LIMITS.queryWords),
@@ -97,6 +100,16 @@ export async function withSuccessors(
       return later === undefined ? one : { ...one, supersededBy: later.seq };
     });
   return inOrder(best, successors);
+}
+
+/**
+ * The time from which later turns are looked for. What was said later may have an earlier time: clocks are put back, and imported turns
+ * may have any.
+ */
+function earliest(turns: readonly Turn[]): string | undefined {
+  const [first] = turns.map(({ createdAt }) => createdAt).sort();
+  const time = Date.parse(first ?? '');
+  return Number.isNaN(time) ? first : new Date(Math.min(time, Date.now()) - CLOCK_CHANGE).toISOString();
 }
 
 function supersedes(
