@@ -53,6 +53,16 @@ const CLIENT_LEFT = 499;
 export const isRefusal = (outcome: Outcome, status: number | undefined): boolean =>
   outcome === 'warn' && status !== CLIENT_LEFT;
 
+/** The fields that `outcomeOfFields` reads. */
+export const OUTCOME_FIELDS = [
+  'http.status',
+  'mcp.error.code',
+  'mcp.error.message',
+  'error.type',
+  'error',
+  'reason',
+] as const;
+
 /** Classifies a request by the fields of its access-log line, with the problem that the status does not show. */
 export function outcomeOfFields(fields: Readonly<Record<string, unknown>>): {
   readonly outcome: Outcome;

@@ -1,5 +1,5 @@
 import { LIMITS } from '../../core/limits.ts';
-import { outcomeOfFields } from '../../core/outcome.ts';
+import { OUTCOME_FIELDS, outcomeOfFields } from '../../core/outcome.ts';
 import type { ServiceBucket, ServiceFigures, ServiceKind } from '../../core/service-figures.ts';
 import type { Field } from './request-fields.ts';
 
@@ -25,6 +25,18 @@ const ERRORS = 1;
 const FAILOVERS = 2;
 const FIRST_LATENCY = 3;
 const LENGTH = FIRST_LATENCY + LATENCIES;
+
+const TARGET = 'mcp.target';
+const PROVIDER = 'gen_ai.provider.name';
+const DURATION = 'duration';
+const FAILED_MODELS = 'gw.ai.failover.from';
+const READ_FIELDS: ReadonlySet<string> = new Set([
+  TARGET,
+  PROVIDER,
+  DURATION,
+  FAILED_MODELS,
+  ...OUTCOME_FIELDS,
+]);
 
 /** The counts of one part: calls, errors, failovers, then calls by latency. */
 type Counts = ArrayLike<number>;
@@ -94,19 +106,19 @@ export class ServiceHistory {
 
   /** Adds a finished request by the fields of its access-log line. `now`: ms since 1970. */
   add(fields: readonly Field[], now: number): void {
-    const target = textOf(fields, 'mcp.target');
-    const provider = textOf(fields, 'gen_ai.provider.name');
+    // One pass over the fields: this is done for every request.
+    const read: Record<string, unknown> = {};
+    for (const field of fields) if (READ_FIELDS.has(field[0])) read[field[0]] = field[1];
+    const target = textOf(read[TARGET]);
+    const provider = textOf(read[PROVIDER]);
     if (target === undefined && provider === undefined) return;
-    const { outcome } = outcomeOfFields(Object.fromEntries(fields.map(([name, value]) => [name, value])));
-    const duration = Number.parseFloat(textOf(fields, 'duration') ?? '');
-    const indexes = [
-      0,
-      ...(outcome === 'bad' ? [ERRORS] : []),
-      ...(Number.isFinite(duration) ? [FIRST_LATENCY + latencyOf(duration)] : []),
-    ];
+    const indexes = [0];
+    if (outcomeOfFields(read).outcome === 'bad') indexes.push(ERRORS);
+    const duration = Number.parseFloat(textOf(read[DURATION]) ?? '');
+    if (Number.isFinite(duration)) indexes.push(FIRST_LATENCY + latencyOf(duration));
     if (target !== undefined) this.#count('target', target, now, indexes);
     if (provider !== undefined) this.#count('provider', provider, now, indexes);
-    for (const model of textOf(fields, 'gw.ai.failover.from')?.split(', ') ?? [])
+    for (const model of textOf(read[FAILED_MODELS])?.split(', ') ?? [])
       this.#count('model', model, now, [FAILOVERS]);
   }
 
@@ -138,11 +150,8 @@ export class ServiceHistory {
   }
 }
 
-function textOf(fields: readonly Field[], wanted: string): string | undefined {
-  for (const [name, value] of fields)
-    if (name === wanted) return typeof value === 'string' && value !== '' ? value : undefined;
-  return undefined;
-}
+const textOf = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : undefined;
 
 const latencyOf = (ms: number): number =>
   ms <= 1 ? 0 : Math.min(LATENCIES - 1, Math.ceil(Math.log(ms) / Math.log(GROWTH)));
