@@ -2,7 +2,8 @@ import type { z } from 'zod';
 import type { BackendKind } from './backend.ts';
 import type { CompileContext, Problem } from './compile-context.ts';
 import type { Expression } from './expression.ts';
-import type { Policy, PolicyTraceNames } from './request/request-context.ts';
+import type { PolicyTraceNames } from './request/policy-description.ts';
+import type { Policy } from './request/request-context.ts';
 import type { Upstreams } from './upstreams.ts';
 
 /**

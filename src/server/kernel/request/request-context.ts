@@ -11,6 +11,7 @@ import type { SlotHolder } from '../slot.ts';
 import type { ClientConnection } from './client-connection.ts';
 import type { HeaderList } from './header-list.ts';
 import { takeOwnCookies } from './own-cookies.ts';
+import type { Identification, PolicyTraceNames } from './policy-description.ts';
 import { RequestBody } from './request-body.ts';
 import { Timings } from './timings.ts';
 import type { Takeover } from './upgrade.ts';
@@ -41,20 +42,6 @@ export interface RunningWork {
   abandoned(): void;
   /** Called before the request is aborted: answers with an error if possible, and returns whether it did. */
   expired?(): boolean;
-}
-
-/** Names of a policy in traces, as upstream has them: `kind` in events, `stage` of a snapshot after the policy. */
-export interface PolicyTraceNames {
-  readonly kind: string;
-  readonly stage: string;
-  /** The stage of a snapshot after its response phase; `response headers` by default. */
-  readonly responseStage?: string;
-  /** In the list of applied policies; the key by default. */
-  readonly listedAs?: string;
-  /** The policy applies to the backend call: it is listed then, and not when the route is selected. */
-  readonly isBackendPolicy?: boolean;
-  /** The policy checks content: traces omit what it has not checked. */
-  readonly guardsContent?: boolean;
 }
 
 /**
@@ -90,23 +77,6 @@ export interface Policy {
   replacedBy?(successor: unknown): void;
   /** Releases what it holds open. Called once, after its last request. */
   close?(): void | Promise<void>;
-}
-
-/** What a policy that finds out who calls can say without a request. */
-export interface Identification {
-  /** The root variable of expressions that has what it finds out. */
-  readonly variable: string;
-  /** What it takes from requests, as in "asks for a key". */
-  readonly takes: string;
-  /** Whether it rejects requests without that. */
-  readonly isRequired: boolean;
-  /** Callers that it knows by name, with the values that the variable would have. Rejects with an `AppError` if a database fails. */
-  callers?(): Promise<readonly KnownCaller[]>;
-}
-
-export interface KnownCaller {
-  readonly name: string;
-  readonly value: unknown;
 }
 
 /** Answers the requests that pass the policies. */

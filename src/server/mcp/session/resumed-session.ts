@@ -3,10 +3,30 @@ import { LIMITS } from '../../../core/limits.ts';
 import { VERSION } from '../../../core/version.ts';
 import { initializing } from '../eras/open-target.ts';
 import { Session, type SessionOptions } from './session.ts';
-import type { SessionState } from './session-id.ts';
+import { nonceOf, type SessionState } from './session-id.ts';
 
 /** The reason is logged but not sent to the client. */
 export const notFound = (why: string): AppError => new AppError('mcp_session_not_found', { detail: why });
+
+/** Ids of sessions that have ended, at most `LIMITS.endedSessions`: they still decrypt, but must not be resumed. */
+export class EndedSessions {
+  /** Nonces of the ids, the oldest first. */
+  readonly #nonces = new Set<string>();
+
+  get size(): number {
+    return this.#nonces.size;
+  }
+
+  add(id: string): void {
+    const [oldest] = this.#nonces;
+    if (oldest !== undefined && this.#nonces.size >= LIMITS.endedSessions) this.#nonces.delete(oldest);
+    this.#nonces.add(nonceOf(id));
+  }
+
+  has(id: string): boolean {
+    return this.#nonces.has(nonceOf(id));
+  }
+}
 
 /** Throws `mcp_session_not_found` (404) if a backend cannot continue a session with this state. */
 export function checkResumable(state: SessionState, { targets, backend }: SessionOptions): void {
@@ -70,4 +90,10 @@ const paramsOf = ({ initializeParams: i }: Session, max: number): { readonly i?:
 /** `initialize` parameters for a resumed session whose id does not contain the client's. */
 function initializeParamsOfUnknownClient(protocolVersion: string): object {
   return { protocolVersion, capabilities: {}, clientInfo: { name: 'agctl', version: VERSION } };
+}
+
+/** Closing the session does not end those at the targets; with `only`, not these. */
+export function keepAtTargets({ connections }: Session, only?: SessionState['s']): void {
+  for (const [index, { rpc }] of connections.entries())
+    if (only === undefined || only[index]?.[1] === rpc?.channel?.sessionId) rpc?.channel?.keepSession?.();
 }

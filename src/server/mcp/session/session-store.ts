@@ -1,6 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { AppError } from '../../../core/errors.ts';
-import { LIMITS } from '../../../core/limits.ts';
 import type { BackendState } from '../../kernel/inspection.ts';
 import type { SharedStore } from '../../kernel/shared-store.ts';
 import type { SlotHolder } from '../../kernel/slot.ts';
@@ -11,9 +10,17 @@ import { initializing } from '../eras/open-target.ts';
 import type { McpProcess } from '../process.ts';
 import { CallerSession } from './caller-session.ts';
 import { type Caller, Callers } from './callers.ts';
-import { checkResumable, notFound, resumedSession, stateInId, stateOf } from './resumed-session.ts';
+import {
+  checkResumable,
+  EndedSessions,
+  keepAtTargets,
+  notFound,
+  resumedSession,
+  stateInId,
+  stateOf,
+} from './resumed-session.ts';
 import { Session, type SessionOptions } from './session.ts';
-import { nonceOf, openSession, ownerOf, type SessionState, sealSession } from './session-id.ts';
+import { openSession, ownerOf, type SessionState, sealSession } from './session-id.ts';
 import { SharedSessions } from './shared-sessions.ts';
 import { StartingSessions } from './starting-sessions.ts';
 
@@ -32,11 +39,8 @@ export class SessionStore {
   readonly #options: SessionOptions;
   readonly #settings: McpProcess;
   readonly #sweep: NodeJS.Timeout;
-  /**
-   * Nonces of the ids of sessions that ended here or in a previous store, at most `LIMITS.endedSessions`. The ids still
-   * decrypt but must not be resumed.
-   */
-  #ended = new Set<string>();
+  /** Those that ended here or in a previous store. */
+  #ended = new EndedSessions();
   readonly #removeEvictable: () => void;
   readonly #shared: SharedSessions | undefined;
   /** Stores of earlier configurations that still have sessions. */
@@ -280,7 +284,7 @@ export class SessionStore {
     for (const store of this.#previous) if (store.#sessions.has(session.id)) return store.end(session);
     this.#sessions.delete(session.id);
     if (this.#isResumable && session.id !== '' && !(session instanceof CallerSession))
-      this.#rememberEnded(session.id);
+      this.#ended.add(session.id);
     this.#logEvent('session ended', session);
     this.#ending += 1;
     if (session.record !== undefined) await this.#shared?.end(session.record);
@@ -319,12 +323,6 @@ export class SessionStore {
     log.debug('mcp::session', event, { 'mcp.session.id': shortId, backend, sessions: this.#sessions.size });
   }
 
-  #rememberEnded(id: string): void {
-    const [oldest] = this.#ended;
-    if (oldest !== undefined && this.#ended.size >= LIMITS.endedSessions) this.#ended.delete(oldest);
-    this.#ended.add(nonceOf(id));
-  }
-
   get #isResumable(): boolean {
     return this.#options.targets.every((target) => target.resumable);
   }
@@ -357,12 +355,9 @@ export class SessionStore {
       return { idleFrom: Number.NEGATIVE_INFINITY, evict: () => this.starting.discard(left) };
     let first: Session | undefined;
     let idleFrom = Number.POSITIVE_INFINITY;
-    const { limits } = this.#options;
     for (const session of this.#sessions.values()) {
-      const from =
-        session.lastUsed + (session.hasOpenStream ? limits.evictionListening : limits.evictionIdle);
-      if (from >= idleFrom || session.inFlight > 0 || !session.connections.some((each) => each.hasProcess))
-        continue;
+      const from = session.evictableFrom;
+      if (from === undefined || from >= idleFrom) continue;
       first = session;
       idleFrom = from;
     }
@@ -384,7 +379,7 @@ export class SessionStore {
   }
 
   async #resume(id: string): Promise<Session> {
-    if (this.#ended.has(nonceOf(id))) throw notFound('it has ended');
+    if (this.#ended.has(id)) throw notFound('it has ended');
     const state = openSession(this.#settings.sessionKey, id);
     if (state === undefined) throw notFound('the id was not created with the current config.session.key');
     checkResumable(state, this.#options);
@@ -395,15 +390,9 @@ export class SessionStore {
     // Another request may have resumed or ended it meanwhile.
     const existing = this.#find(id);
     if (existing !== undefined) return existing;
-    if (this.#ended.has(nonceOf(id))) throw notFound('it has ended');
+    if (this.#ended.has(id)) throw notFound('it has ended');
     this.#sessions.set(id, session);
     this.#logEvent('session of another process resumed', session);
     return session;
   }
-}
-
-/** Closing the session does not end those at the targets; with `only`, not these. */
-function keepAtTargets({ connections }: Session, only?: SessionState['s']): void {
-  for (const [index, { rpc }] of connections.entries())
-    if (only === undefined || only[index]?.[1] === rpc?.channel?.sessionId) rpc?.channel?.keepSession?.();
 }

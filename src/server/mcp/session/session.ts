@@ -162,6 +162,13 @@ export class Session {
     return this.#stream.isOpen;
   }
 
+  /** From when on its child processes may be stopped for others, as of `performance.now`; undefined if it has none, or uses them. */
+  get evictableFrom(): number | undefined {
+    if (this.inFlight > 0 || !this.connections.some(({ hasProcess }) => hasProcess)) return undefined;
+    const { evictionListening, evictionIdle } = this.options.limits;
+    return this.lastUsed + (this.hasOpenStream ? evictionListening : evictionIdle);
+  }
+
   /** Opens the GET stream, now with these headers at HTTP targets; an earlier GET stream ends. */
   openStream(headers: ClientHeaders): EventStream {
     const stream = this.#stream.open();

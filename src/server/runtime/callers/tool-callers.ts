@@ -5,7 +5,8 @@ import { LIMITS } from '../../../core/limits.ts';
 import type { JudgedCaller, ToolCallers } from '../../../core/tool-callers.ts';
 import { knownBackends } from '../../config/plan/backend-kinds.ts';
 import { answeringRoutes, type RoutePlan } from '../../config/plan/plan.ts';
-import type { KnownCaller, Policy, Route } from '../../kernel/request/request-context.ts';
+import type { KnownCaller } from '../../kernel/request/policy-description.ts';
+import type { Policy, Route } from '../../kernel/request/request-context.ts';
 import type { Runtime } from '../runtime.ts';
 import { type AssumedCaller, judge, type ToolPlace } from './judged-caller.ts';
 

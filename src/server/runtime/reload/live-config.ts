@@ -14,11 +14,11 @@ import type { Change } from '../../audit/refusals.ts';
 import { loadConfigText } from '../../config/load.ts';
 import { redactorOf } from '../../config/redact.ts';
 import type { Config } from '../../config/schema.ts';
-import { fileVersion } from '../../kernel/files/file-version.ts';
 import { findProblems } from '../find-problems.ts';
 import type { Gateway } from '../gateway.ts';
 import { PortError, portDiagnostic } from '../port.ts';
 import { buildRuntime, type Runtime } from '../runtime.ts';
+import { ChangedFiles, changedNames, filesOf } from './changed-files.ts';
 import { changesBetween, needRestart } from './changes.ts';
 import { FileWatch } from './file-watch.ts';
 
@@ -96,8 +96,8 @@ export class LiveConfig {
   #waiting: { isForced: boolean; actor: Actor; done: Promise<boolean> } | undefined;
   /** What the last attempt has come to, for the audit; undefined if there was nothing to load. */
   #attempt: Pick<Change, 'outcome' | 'after' | 'detail'> | undefined;
-  /** Versions of the files of the active configuration as they were last seen, for the audit. */
-  readonly #versions = new Map<string, string>();
+  /** Of the active configuration, for the audit. */
+  readonly #changed = new ChangedFiles();
   #isClosed = false;
 
   constructor(options: LiveConfigOptions) {
@@ -106,7 +106,7 @@ export class LiveConfig {
     this.#env = options.env;
     this.#text = options.served.source.text;
     this.#compiledFrom = options.served.runtime.files;
-    this.#changedFiles();
+    this.#changed.of(filesOf(options.served.runtime));
   }
 
   get served(): CurrentConfig {
@@ -165,7 +165,7 @@ export class LiveConfig {
   #auditReread(): void {
     const { runtime } = this.#served;
     const reread = [...runtime.reloadedFiles.keys()].filter((file) => !runtime.files.includes(file));
-    const changed = this.#changedFiles(reread);
+    const changed = this.#changed.of(reread);
     if (changed.length === 0) return;
     void auditOf.get(runtime.settings)?.record({
       action: 'file.reload',
@@ -174,31 +174,6 @@ export class LiveConfig {
       target: changed.slice(0, LIMITS.reloadNames).join(', '),
       detail: 'changed; the log says if it cannot be used',
     });
-  }
-
-  /** Those of these files that have changed since the last call; by default all files of the active configuration. */
-  #changedFiles(
-    files: readonly string[] = [...this.#served.runtime.files, ...this.#served.runtime.reloadedFiles.keys()],
-  ): string[] {
-    const changed: string[] = [];
-    for (const file of new Set(files)) {
-      const version = fileVersion(file);
-      const before = this.#versions.get(file);
-      if (before !== undefined && before !== version) changed.push(file);
-      this.#versions.set(file, version);
-    }
-    return changed;
-  }
-
-  /** What has changed beside the text of the configuration: names of variables and files, never values. */
-  #othersChanged(before: Environment): string | undefined {
-    const files = this.#changedFiles().slice(0, LIMITS.reloadNames).join(', ');
-    const variables = changedNames(before, this.#served.runtime.env);
-    const parts = [
-      ...(variables === undefined ? [] : [`variables ${variables}`]),
-      ...(files === '' ? [] : [`files ${files}`]),
-    ];
-    return parts.length === 0 ? undefined : `changed: ${parts.join('; ')}`;
   }
 
   /** Requests while a reload is queued share that reload: many signals at once cause at most two reloads. */
@@ -297,7 +272,11 @@ export class LiveConfig {
       const { reloads } = this.#state;
       this.#state = { servingSince: Date.now(), reloads: reloads + 1, failure: undefined };
       this.#options.gateway.metrics.isSynchronized = true;
-      this.#attempt = { outcome: 'done', after: hashOf(text), detail: this.#othersChanged(before) };
+      this.#attempt = {
+        outcome: 'done',
+        after: hashOf(text),
+        detail: this.#changed.besideText(before, this.#served.runtime),
+      };
       await this.#watchFiles();
     }
     return done;
@@ -405,10 +384,3 @@ const hashOf = (text: string): string => hash('sha256', text);
 
 /** Of what is reloaded because a file has changed. */
 const WATCH: Actor = { kind: 'watch' };
-
-/** Names of the variables whose values differ; undefined if there are none. */
-function changedNames(before: Environment, after: Environment): string | undefined {
-  const names = new Set([...Object.keys(before), ...Object.keys(after)]);
-  const changed = [...names].filter((name) => before[name] !== after[name]);
-  return changed.length === 0 ? undefined : changed.slice(0, LIMITS.reloadNames).join(', ');
-}
