@@ -263,25 +263,32 @@ describe('agctl memory-adapter stdio --embedded', () => {
     const { tools } = await other.client.listTools();
     expect(tools[0]?.description).toContain('synonyms are not known');
     await owner.store('of the owner');
-    let writes = 0;
-    const writing = async (): Promise<void> => {
-      while (writes < 60) await other.store(`of the other ${writes++}`);
+    /** Writes while the owner ends. No call fails: those that were cut are repeated, and stored once. */
+    const writesWhile = async ({ store, acknowledged }: typeof other, end: () => unknown): Promise<void> => {
+      let writes = 0;
+      const writing = async (): Promise<void> => {
+        while (writes < 60) await store(`turn ${writes++}`);
+      };
+      const writers = Array.from({ length: 4 }, writing);
+      await until(() => acknowledged.length > 20);
+      await Promise.all([...writers, end()]);
+      expect(acknowledged).toHaveLength(60);
     };
-    const writers = Array.from({ length: 4 }, writing);
-    await until(() => other.acknowledged.length > 20);
-    process.kill(lock.pid, 'SIGKILL');
-    await Promise.all(writers);
+    const ownerNow = (): unknown => JSON.parse(readFileSync(join(data, 'memory.db.lock'), 'utf8')).pid;
+    await writesWhile(other, () => process.kill(lock.pid, 'SIGKILL'));
     await owner.client.close();
-    // No call has failed: those that were cut were repeated, and stored once.
-    expect(other.acknowledged).toHaveLength(60);
-    expect(JSON.parse(readFileSync(join(data, 'memory.db.lock'), 'utf8')).pid).toBe(other.transport.pid);
-    await other.client.close();
+    expect(ownerNow()).toBe(other.transport.pid);
+    const last = start();
+    await last.connected;
+    await writesWhile(last, () => other.client.close());
+    expect(ownerNow()).toBe(last.transport.pid);
+    await last.client.close();
     await until(() => !existsSync(join(data, 'memory.db.lock')));
     expect(existsSync(join(data, 'socket/memory.sock'))).toBe(false);
     using database = new DatabaseSync(join(data, 'memory.db'));
     const turns = database.prepare('SELECT content FROM memory_chat_history').all() as Json[];
     const kept = turns.map(({ content }) => content).sort();
-    expect(kept).toEqual([...owner.acknowledged, ...other.acknowledged].sort());
+    expect(kept).toEqual([owner, other, last].flatMap(({ acknowledged }) => acknowledged).sort());
   });
 
   test('memory-adapter stdio that cannot start says so on stderr and ends with stdin', async () => {
