@@ -62,7 +62,7 @@ function addEndpoint(app: FastifyInstance, endpoint: Endpoint, admin: Admin): vo
       }
       const method = methodsOf(endpoint).find((one) => one === request.method);
       const access = (method && methods[method]) ?? STRICTEST;
-      const call = new EndpointCall(`${request.method} ${path}`, caller, access, admin, request.raw.socket);
+      const call = new EndpointCall(`${request.method} ${path}`, caller, access, admin, request.raw);
       calls.set(request, call);
       const { refusal } = call;
       if (refusal !== undefined) return sendText(reply, 403, `${refusal}\n`);

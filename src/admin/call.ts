@@ -1,7 +1,11 @@
+import type { IncomingMessage } from 'node:http';
+import { isDeepStrictEqual } from 'node:util';
 import { type Caller, needsRole } from '../server/admin-access/caller.ts';
 import { includes, type Role } from '../server/admin-access/roles.ts';
+import type { AdminRoles } from '../server/admin-access/settings.ts';
 import { auditOf } from '../server/audit/audit.ts';
 import type { Actor, AuditEvent, Outcome } from '../server/audit/event.ts';
+import { callerOf } from './caller.ts';
 import { localUser } from './local-user.ts';
 import type { Admin } from './sources.ts';
 
@@ -22,28 +26,27 @@ export class EndpointCall {
   readonly #what: string;
   readonly #access: Access;
   readonly #admin: Admin;
+  readonly #request: IncomingMessage;
+  /** `config.adminRoles` that have given the caller its role. */
+  readonly #roles: AdminRoles | undefined;
   /** Looked up while the connection is open. */
   readonly #actor: Promise<Actor> | undefined;
   #known: Known = {};
   #isRecorded: boolean;
 
   /** `what` is called, for messages. */
-  constructor(
-    what: string,
-    caller: Caller,
-    access: Access,
-    admin: Admin,
-    socket: Parameters<typeof localUser>[0],
-  ) {
+  constructor(what: string, caller: Caller, access: Access, admin: Admin, request: IncomingMessage) {
     this.#what = what;
     this.caller = caller;
     this.#access = access;
     this.#admin = admin;
+    this.#request = request;
+    this.#roles = admin.served().config.config.adminRoles;
     this.#isRecorded = access.audit === false;
     const isWritten =
       access.audit !== false &&
       (this.refusal === undefined || this.#audit?.takesRefusal(caller.actor, caller.from));
-    if (isWritten) this.#actor = this.#knownActor(socket);
+    if (isWritten) this.#actor = this.#knownActor();
   }
 
   /** Why the caller may not call the endpoint; undefined if it may. */
@@ -56,6 +59,16 @@ export class EndpointCall {
   may(role: Role): boolean {
     return includes(this.caller.role, role);
   }
+
+  /**
+   * Whether the caller would still get the same. Which role the pages on a gateway would give it now, only the gateway knows: after a change
+   * of `config.adminRoles`, they are to ask again.
+   */
+  readonly isStillAllowed = (): boolean => {
+    const roles = this.#admin.served().config.config.adminRoles;
+    if (isDeepStrictEqual(roles, this.#roles)) return true;
+    return this.caller.isDirect === true && callerOf(this.#request, this.#admin)?.role === this.caller.role;
+  };
 
   /** Tells the audit what was changed. Later calls add to it. */
   changed(known: Known): void {
@@ -94,10 +107,10 @@ export class EndpointCall {
     return auditOf.get(this.#admin.served().runtime.settings);
   }
 
-  async #knownActor(socket: Parameters<typeof localUser>[0]): Promise<Actor> {
+  async #knownActor(): Promise<Actor> {
     const { actor, role, isDirect } = this.caller;
-    const isConfigured = this.#admin.served().config.config.adminRoles !== undefined;
-    const name = actor.kind === 'local' && isDirect === true ? await localUser(socket) : actor.name;
-    return { ...actor, name, ...(isConfigured && { role: role ?? 'none' }) };
+    const isOwn = actor.kind === 'local' && isDirect === true;
+    const name = isOwn ? await localUser(this.#request.socket, this.#admin.isUnixSocket) : actor.name;
+    return { ...actor, name, ...(this.#roles !== undefined && { role: role ?? 'none' }) };
   }
 }

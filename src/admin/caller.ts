@@ -3,11 +3,11 @@ import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { isLoopback } from '../core/listen.ts';
 import { type Caller, roleOf } from '../server/admin-access/caller.ts';
-import { LOCAL, shown } from '../server/admin-access/gateway-caller.ts';
+import { localRole, shown } from '../server/admin-access/gateway-caller.ts';
 import type { AdminRoles } from '../server/admin-access/settings.ts';
 import { CALLER_HEADER, readCaller } from '../server/admin-access/signed-caller.ts';
 import { canonicalAddress } from '../server/kernel/request/client-connection.ts';
-import { isOfProxy } from '../server/kernel/request/forwarding.ts';
+import { forwardedField } from '../server/kernel/request/forwarding.ts';
 import { Networks } from '../server/kernel/request/networks.ts';
 import { processSecret } from '../server/kernel/request/shared-slots.ts';
 import type { Admin } from './sources.ts';
@@ -24,30 +24,39 @@ export function callerOf(request: IncomingMessage, admin: Admin): Caller | undef
     const target = { method: request.method ?? '', target: request.url ?? '' };
     return secret && readCaller(secret.value(), target, String(header), Date.now());
   }
-  return { ...directCaller(request, config.config.adminRoles), isDirect: true };
+  return { ...directCaller(request, config.config.adminRoles, admin.isUnixSocket), isDirect: true };
 }
 
-function directCaller(request: IncomingMessage, roles: AdminRoles | undefined): Caller {
-  const { remoteAddress } = request.socket;
-  // A unix socket, which only the user of this process can open.
-  if (remoteAddress === undefined)
-    return { actor: { kind: 'local' }, from: { address: 'unix' }, role: 'editor' };
+function directCaller(
+  request: IncomingMessage,
+  roles: AdminRoles | undefined,
+  isUnixSocket: boolean,
+): Caller {
+  if (isUnixSocket) return { actor: { kind: 'local' }, from: { address: 'unix' }, role: 'editor' };
+  // A client that has reset its connection has none, although its request is still read.
+  const { remoteAddress = '' } = request.socket;
   const address = canonicalAddress(remoteAddress);
   const behind = roles?.proxy && proxyCaller(request, address, roles, roles.proxy);
   if (behind !== undefined) return behind;
-  const named = roles?.proxy === undefined ? [] : [roles.proxy.user, roles.proxy.groups];
-  const isForwarded = Object.keys(request.headers).some((name) => isOfProxy(name) || named.includes(name));
-  const isLocal = isLoopback(address) && !isForwarded;
+  const field = forwardedField(Object.keys(request.headers));
+  const isLocal = isLoopback(address) && field === undefined;
   const actor = { kind: isLocal ? 'local' : 'remote' } as const;
   const from = { address };
   if (roles === undefined) return { actor, from, role: 'editor' };
-  if (isLocal) return { actor, from, role: roles.local === 'none' ? undefined : roles.local, reason: LOCAL };
-  return {
-    actor,
-    from,
-    role: undefined,
-    reason: `${address} is not an address of \`config.adminRoles.proxy\`, and the request is not one of this machine`,
-  };
+  if (isLocal) return { actor, from, ...localRole(roles) };
+  return { actor, from, role: undefined, reason: notKnown(address, field, roles) };
+}
+
+/** Why a caller is neither a program of this machine nor behind the proxy. */
+function notKnown(address: string, field: string | undefined, { proxy }: AdminRoles): string {
+  const notProxy =
+    proxy === undefined ? '' : `, and ${address} is not an address of \`config.adminRoles.proxy\``;
+  if (address === '') return 'the connection has ended';
+  if (!isLoopback(address))
+    return proxy === undefined
+      ? `${address} is another machine, and \`config.adminRoles.proxy\` is not set`
+      : `${address} is another machine, and not an address of \`config.adminRoles.proxy\``;
+  return `programs of this machine do not send the header \`${field}\`, so something has forwarded the request${notProxy}`;
 }
 
 /**

@@ -71,7 +71,7 @@ function hashOf(bytes: Uint8Array): string {
 }
 
 /**
- * Why a page may not write the file; undefined if it may. `localAddress` is the address on which the request arrived.
+ * Why a page may not write the file; undefined if it may. `localAddress`: on which the request arrived, undefined for a unix socket.
  */
 export function writeRefusal(
   admin: Admin,
@@ -88,7 +88,7 @@ export function writeRefusal(
   if (!call.may('editor')) return needsRole('writing the configuration', 'editor', call.caller);
   // Without users, any machine that can reach the admin server could write.
   if (admin.served().config.config.adminRoles !== undefined) return undefined;
-  if (localAddress !== undefined && !isLoopback(localAddress))
+  if (!admin.isUnixSocket && !isLoopback(localAddress ?? ''))
     return 'the configuration can be written from this machine only: use 127.0.0.1';
   return undefined;
 }

@@ -1,7 +1,8 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { isLoopbackHost, withoutBrackets } from '../core/dns-rebinding.ts';
 import { isLoopback } from '../core/listen.ts';
+import { isForwardedFromTls, isOwnOrigin } from '../core/own-origin.ts';
 import { isSentByGateway } from '../core/via.ts';
 
 /** On every response: no page may frame, sniff or cache it, and pages load nothing from other origins. */
@@ -21,23 +22,30 @@ export const HEADERS = {
  * that can connect: a page may use its own host name (DNS rebinding), or send a request without reading the response
  * (cross-site request forgery).
  *
+ * @param isUnixSocket whether the server has a unix socket, which no browser can reach
  * @returns why the request is refused, or undefined
  */
-export function refusal(request: IncomingMessage, allowedHosts: ReadonlySet<string>): string | undefined {
+export function refusal(
+  request: IncomingMessage,
+  allowedHosts: ReadonlySet<string>,
+  isUnixSocket: boolean,
+): string | undefined {
   // A client of a `dynamic` backend may name this server, which it could not connect to itself.
   if (isSentByGateway(request.headers.via))
     return 'the admin server answers no request that a gateway has forwarded\n';
-  const { localAddress } = request.socket;
-  // A unix socket, which no browser can reach.
-  if (localAddress === undefined) return undefined;
-  const { host = '', origin } = request.headers;
+  if (isUnixSocket) return undefined;
+  const { localAddress = '' } = request.socket;
+  const { host = '' } = request.headers;
   if (!isAllowedHost(hostOf(host), localAddress, allowedHosts))
     return 'protection from DNS rebinding: the Host of a request to the admin server must be localhost, 127.0.0.1, [::1] or a name in config.adminHosts\n';
   // A page on another port of this machine has another origin and is not trusted.
-  const isOwn = origin === undefined || origin === `http://${host}` || origin === `https://${host}`;
-  if (!isOwn || (isForeignFetch(request) && !isNavigation(request)))
+  if (!isOwnPage(request.headers, host) || (isForeignFetch(request) && !isNavigation(request)))
     return 'the admin server answers only pages of its own origin; to use it under another host name, add that name to config.adminHosts\n';
   return undefined;
+}
+
+function isOwnPage(headers: IncomingHttpHeaders, host: string): boolean {
+  return isOwnOrigin(headers.origin, host, isForwardedFromTls(headers['x-forwarded-proto']?.toString()));
 }
 
 /** On other addresses than loopback ones, any IP address is allowed, because an address cannot be rebound. */

@@ -11,16 +11,17 @@ const known = new WeakMap<Peer, Promise<string | undefined>>();
  * The user whose program has opened a connection from this machine. On Linux, the kernel lists it for TCP; on other systems, it is not known. Only
  * the user of this process can open its unix socket. Never rejects.
  */
-export function localUser(socket: Peer): Promise<string | undefined> {
-  const user = known.get(socket) ?? lookedUp(socket);
+export function localUser(socket: Peer, isUnixSocket: boolean): Promise<string | undefined> {
+  const user = known.get(socket) ?? lookedUp(socket, isUnixSocket);
   known.set(socket, user);
   return user;
 }
 
-async function lookedUp(socket: Peer): Promise<string | undefined> {
+async function lookedUp(socket: Peer, isUnixSocket: boolean): Promise<string | undefined> {
   try {
     const { remoteAddress, remotePort, localAddress, localPort } = socket;
-    if (remoteAddress === undefined || remotePort === undefined) return userInfo().username;
+    if (isUnixSocket) return userInfo().username;
+    if (remoteAddress === undefined || remotePort === undefined) return undefined;
     if (process.platform !== 'linux' || localAddress === undefined || localPort === undefined)
       return undefined;
     const client = endOf(remoteAddress, remotePort);

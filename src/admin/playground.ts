@@ -86,12 +86,12 @@ function readHeaders(headers: unknown): { readonly headers: Record<string, strin
 
 /**
  * Sends the request. The response ends when the gateway ends it, when the page disconnects (`reader` closes), when it
- * is too long, or when the admin server closes `streams`.
+ * is too long, or when `end` of the stream is called that `opened` gets, which returns what is called at the end.
  */
 export function sendToGateway(
   { host, port, method, path, headers, body }: PlaygroundRequest,
   reader: ServerResponse,
-  streams: Set<{ end(): void }>,
+  opened: (stream: { end(): void }) => () => void,
 ): Promise<Answer | Problem> {
   return new Promise((resolve) => {
     const sent = httpRequest({
@@ -108,11 +108,11 @@ export function sendToGateway(
       () => sent.destroy(new Error('the request took too long')),
       LIMITS.playgroundTimeout,
     );
-    streams.add(entry);
+    const closed = opened(entry);
     reader.once('close', () => sent.destroy());
     sent.once('close', () => {
       clearTimeout(timer);
-      streams.delete(entry);
+      closed();
       resolve({ problem: 'the connection was closed' });
     });
     sent.on('error', (error) => resolve({ problem: `the gateway did not answer: ${messageOf(error)}` }));

@@ -11,7 +11,7 @@ export function auditRefused(request: IncomingMessage, admin: Admin, why: string
   const { runtime } = admin.served();
   const { actor, from } = callerOf(request, admin) ?? {
     actor: { kind: 'unknown' },
-    from: { address: request.socket.remoteAddress ?? 'unix' },
+    from: { address: admin.isUnixSocket ? 'unix' : (request.socket.remoteAddress ?? '') },
   };
   const { method = '', url = '', headers } = request;
   const redactor = admin.redactor();

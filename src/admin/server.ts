@@ -6,6 +6,7 @@ import { isLoopback, type ListenAddress } from '../core/listen.ts';
 import { HEADERS, refusal } from './guard.ts';
 import { LogLevels } from './log-levels.ts';
 import { type AdminLimits, type OpenAddress, openAddress } from './open.ts';
+import { OpenStreams } from './open-streams.ts';
 import { auditRefused } from './refused-request.ts';
 import type { Admin, AdminSources } from './sources.ts';
 
@@ -46,7 +47,8 @@ export async function openAdmin(
         stop: () => sources.stop(),
         redactor: () => sources.served().runtime.redactor(),
         levels,
-        streams: new Set(),
+        streams: new OpenStreams(),
+        isUnixSocket: address.kind === 'unix',
         startedAt: Date.now(),
         connections: () => connectionsOf(opened),
       };
@@ -60,7 +62,7 @@ export async function openAdmin(
         async close() {
           stopRecording();
           levels.close();
-          for (const stream of admin.streams) stream.end();
+          admin.streams.end();
           await Promise.all(opened.map(closeServer));
           await handler.close();
         },
@@ -109,7 +111,7 @@ class Handler {
 
   readonly handle = (request: IncomingMessage, response: ServerResponse): void => {
     const hosts = new Set(this.#admin.served().config.config.adminHosts.map((host) => host.toLowerCase()));
-    const refused = refusal(request, hosts);
+    const refused = refusal(request, hosts, this.#admin.isUnixSocket);
     if (refused === undefined) {
       void this.#answer(request, response);
       return;

@@ -1,9 +1,9 @@
 import type { Log } from '../core/log.ts';
 import type { Redactor } from '../core/redact.ts';
-import type { Queued } from '../server/observe/trace-stream.ts';
 import type { CurrentConfig, ReloadState } from '../server/runtime/reload/live-config.ts';
 import type { Serving } from '../server/workers/serving.ts';
 import type { LogLevels } from './log-levels.ts';
+import type { OpenStreams } from './open-streams.ts';
 
 /** What the admin server reads, and the few actions that it may perform. */
 export interface AdminSources {
@@ -27,19 +27,15 @@ export interface AdminSources {
   stop(): Promise<void>;
 }
 
-/** An open stream. `queued`: data that its reader has not read yet, if that is bounded. */
-export interface AdminStream {
-  end(): void;
-  queued?(): Queued;
-}
-
 /** What endpoints get: the sources, and the admin server's own state. */
 export interface Admin extends AdminSources {
   /** Redacts the secrets of the active configuration. */
   redactor(): Redactor;
   readonly levels: LogLevels;
   /** Open streams; each is ended when the server closes. */
-  readonly streams: Set<AdminStream>;
+  readonly streams: OpenStreams;
+  /** Whether requests come over a unix socket, which only the user of this process can open. */
+  readonly isUnixSocket: boolean;
   /** Number of open connections to the admin server. */
   connections(): Promise<number>;
   /** Milliseconds since 1970. */

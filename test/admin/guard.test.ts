@@ -51,6 +51,10 @@ describe('cross-site requests to the admin server', () => {
       [403, { host: 'localhost:1@evil.example' }],
       [403, { host: '10.0.0.1' }],
       [200, { origin: `http://${host}` }, 'POST'],
+      // A proxy may end TLS in front of it; if it says so, a page that was loaded without TLS is another one.
+      [200, { origin: `https://${host}` }, 'POST'],
+      [200, { origin: `https://${host}`, 'x-forwarded-proto': 'https' }, 'POST'],
+      [403, { origin: `http://${host}`, 'x-forwarded-proto': 'https' }, 'POST'],
       [403, { origin: 'null' }],
       [403, { origin: 'https://evil.example' }, 'POST'],
       // Another server on this machine: an application under development or a compromised one.

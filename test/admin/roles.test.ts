@@ -1,4 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import type { Method } from '../../src/admin/endpoint.ts';
 import { methodsOf } from '../../src/admin/endpoint.ts';
@@ -8,6 +9,7 @@ import { temporaryFolder } from '../kit/folder.ts';
 import { gateway, type TestGateway } from '../kit/gateway.ts';
 import { freePort } from '../kit/ports.ts';
 import { type HttpReply, send } from '../kit/send.ts';
+import { until } from '../kit/until.ts';
 import { httpUpstream } from '../kit/upstream.ts';
 
 /** Every method of every endpoint, with the access that it declares beside itself. */
@@ -231,14 +233,39 @@ describe('who has which role', () => {
     expect(await role({ 'x-forwarded-for': '203.0.113.7' })).toBe(null);
     expect(await role({ 'x-forwarded-user': 'ann' })).toBe(null);
     expect(await role({ 'x-forwarded-groups': 'editors' })).toBe(null);
-    for (const name of [
-      'x-forwarded-proto',
-      'x-auth-request-user',
-      'remote-user',
-      'cf-connecting-ip',
-      'forwarded',
-    ])
+    for (const name of FORWARDED) {
       expect([name, await role({ [name]: 'ann' })]).toEqual([name, null]);
+      const { text } = await call(gate, 'GET', '/api/overview', { [name]: 'ann' });
+      expect(text).toContain(`programs of this machine do not send the header \`${name}\``);
+    }
+    for (const headers of OWN_PROGRAMS) expect([headers, await role(headers)]).toEqual([headers, 'operator']);
+  });
+
+  test('a refusal says that `local` is `none`, and which header a forwarded request has, with and without `proxy`', async () => {
+    const { proxy: _proxy, ...roles } = PROXY;
+    await using gate = await withRoles(roles);
+    expect((await call(gate, 'GET', '/api/overview', {})).text).toContain(
+      'it is a program of this machine, and `config.adminRoles.local` is `none`: set it',
+    );
+    const { text } = await call(gate, 'GET', '/api/overview', { 'x-user': 'ann' });
+    expect(text).toContain('do not send the header `x-user`');
+    expect(text).not.toContain('adminRoles.proxy');
+  });
+
+  // The address of a connection that its client has reset is not known any more, as that of a unix socket.
+  test('a client that resets its connection after it has sent a request has no role', async () => {
+    await using gate = await withRoles({ ...PROXY, proxy: { addresses: ['10.0.0.5'] }, local: 'viewer' });
+    await call(gate, 'GET', '/logging', {});
+    const { host, port } = new URL(gate.admin);
+    const socket = connect(Number(port), '127.0.0.1');
+    await new Promise((resolve) => socket.once('connect', resolve));
+    socket.write(`POST /logging?level=mcp%3Dtrace HTTP/1.1\r\nhost: ${host}\r\ncontent-length: 0\r\n\r\n`);
+    socket.resetAndDestroy();
+    await until(() => gate.log.some((line) => line.includes('\taudit\tlog.level\t')));
+    expect(gate.log.filter((line) => line.includes('\taudit\tlog.level\t'))).toEqual([
+      expect.stringContaining('outcome="refused"'),
+    ]);
+    expect((await call(gate, 'GET', '/logging', {})).text).not.toContain('trace');
   });
 
   // nginx leaves out a header that is empty: nobody has signed in.
@@ -266,6 +293,51 @@ describe('who has which role', () => {
     }
   });
 });
+
+/** Headers of proxies, and of services of sign-in, that say who somebody else is. */
+const FORWARDED = [
+  ...[
+    'x-forwarded-proto',
+    'x-auth-request-user',
+    'remote-user',
+    'cf-connecting-ip',
+    'forwarded',
+    'x-webauth-user',
+  ],
+  ...[
+    'x-authentik-username',
+    'x-pomerium-jwt-assertion',
+    'x-vouch-user',
+    'x-consumer-username',
+    'x-user',
+    'x-email',
+  ],
+  ...['ssl-client-s-dn', 'x-envoy-external-address', 'x-client-ip', 'x-request-id', 'authorization', 'x'],
+];
+
+/** What programs of a machine send. */
+const OWN_PROGRAMS: Record<string, string>[] = [
+  { 'user-agent': 'curl/8.5.0', accept: '*/*' },
+  {
+    ...{ accept: 'text/html', 'accept-language': 'en', 'accept-encoding': 'gzip, br, zstd', cookie: 'a=b' },
+    ...{ 'sec-ch-ua': '"Chromium";v="140"', 'sec-ch-ua-mobile': '?0', 'sec-ch-ua-platform': '"Linux"' },
+    ...{
+      'sec-fetch-site': 'none',
+      'sec-fetch-mode': 'navigate',
+      'sec-fetch-dest': 'document',
+      'sec-fetch-user': '?1',
+    },
+    ...{
+      'upgrade-insecure-requests': '1',
+      'sec-gpc': '1',
+      dnt: '1',
+      priority: 'u=0, i',
+      'cache-control': 'max-age=0',
+    },
+  },
+  { 'user-agent': 'Prometheus/3.5.0', 'x-prometheus-scrape-timeout-seconds': '10', accept: 'text/plain' },
+  { 'user-agent': 'Go-http-client/1.1', 'accept-encoding': 'gzip' },
+];
 
 /** The pages on a gateway, with keys whose metadata have names. */
 async function onGateway(claim: string, keys: object[], more: object = {}): Promise<TestGateway> {
@@ -343,10 +415,69 @@ describe('roles of the pages on a gateway', () => {
     const me = async (): Promise<unknown> =>
       JSON.parse((await call(gate, 'GET', '/api/me', asRole('editor'))).text);
     expect(await me()).toMatchObject({ role: 'editor' });
+    const opened = (role: string) => STREAMS.map((path) => streamOf(`${gate.admin}${path}`, asRole(role)));
+    const [ended, kept] = [await Promise.all(opened('editor')), await Promise.all(opened('operator'))];
     writeFileSync(`${folder.path}/test.yaml`, yaml('nobody'));
     expect(await gate.live.reload()).toBe(true);
     expect(await me()).toMatchObject({ role: null });
+    await endsSoon(ended);
+    expect(kept.map(({ hasEnded }) => hasEnded())).toEqual([false, false]);
+    for (const stream of kept) stream.leave();
   });
+
+  test('streams through the pages on a gateway end when roles change, and with the key of their caller', async () => {
+    const adminPort = await freePort();
+    const { proxy: _proxy, ...roles } = PROXY;
+    const yaml = (editor: string, key = 'k'): string =>
+      JSON.stringify({
+        config: {
+          adminAddr: `127.0.0.1:${adminPort}`,
+          adminRoles: { ...roles, editor: [editor], claim: 'apiKey.groups' },
+        },
+        gateways: { default: { port: 0 } },
+        ui: { policies: { apiKey: { keys: [{ key, metadata: { groups: ['editors', 'viewers'] } }] } } },
+      });
+    await using folder = await temporaryFolder();
+    await using gate = await gateway(yaml('editors'), {
+      ...{ admin: true, adminPort, live: 'asked', folder: folder.path, limits: { keyRefresh: 50 } },
+    });
+    const opened = (paths: readonly string[]) =>
+      Promise.all(paths.map((path) => streamOf(`${gate.url}${path}`, { authorization: 'Bearer k' })));
+    const ofEditor = await opened(STREAMS);
+    writeFileSync(`${folder.path}/test.yaml`, yaml('nobody'));
+    expect(await gate.live.reload()).toBe(true);
+    await endsSoon(ofEditor);
+    const ofViewer = await opened(['/api/requests']);
+    writeFileSync(`${folder.path}/test.yaml`, yaml('nobody', 'another'));
+    expect(await gate.live.reload()).toBe(true);
+    await endsSoon(ofViewer);
+  });
+
+  /** The streams of the admin server that go on until somebody ends them. */
+  const STREAMS = ['/debug/trace?follow=true', '/api/requests'] as const;
+
+  async function streamOf(url: string, headers: Record<string, string>) {
+    const leaving = new AbortController();
+    const response = await fetch(url, {
+      headers: { ...headers, accept: 'text/event-stream' },
+      signal: leaving.signal,
+    });
+    expect([url, response.status]).toEqual([url, 200]);
+    let ended = false;
+    const end = (): void => {
+      ended = true;
+    };
+    // A connection that is cut is an end, too.
+    void response.text().then(end, end);
+    return { hasEnded: () => ended, leave: () => leaving.abort() };
+  }
+
+  /** Within two seconds: streams are looked at every second. */
+  async function endsSoon(streams: readonly { hasEnded(): boolean }[]): Promise<void> {
+    const since = performance.now();
+    await until(() => streams.every(({ hasEnded }) => hasEnded()));
+    expect(performance.now() - since).toBeLessThan(2000);
+  }
 
   /** The header that another gateway has signed for an editor. */
   async function capturedHeader(): Promise<string> {

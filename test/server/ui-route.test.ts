@@ -1,13 +1,15 @@
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import { request } from 'node:https';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { GOOD_TLS, TRUSTING } from '../kit/certificates.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { gateway, type TestGateway, type TestGatewayOptions } from '../kit/gateway.ts';
 import { freePort } from '../kit/ports.ts';
 import { send } from '../kit/send.ts';
 import { httpUpstream } from '../kit/upstream.ts';
 
-const KEYS = { mode: 'optional', keys: [{ key: 'operator-key' }] };
+const KEYS = { mode: 'optional', keys: [{ key: 'operator-key', metadata: { name: 'ci' } }] };
 const SIGNED_IN = { authorization: 'Bearer operator-key' };
 
 const SECURE = {
@@ -92,6 +94,36 @@ describe('ui with a policy that authenticates', () => {
     await using gate = await withPages({ policies: { apiKey: KEYS } });
     expect((await validate(gate, { ...SIGNED_IN, origin: 'http://evil.example' })).status).toBe(403);
     expect((await validate(gate, { ...SIGNED_IN, origin: gate.url })).status).toBe(200);
+    const behindTls = { ...SIGNED_IN, origin: gate.url, 'x-forwarded-proto': 'https' };
+    expect((await validate(gate, behindTls)).status).toBe(403);
+    const events = gate.log.filter((line) => line.includes('\taudit\tadmin.request\t'));
+    expect(events).toEqual([
+      expect.stringContaining('Origin: http://evil.example'),
+      expect.stringContaining(`Origin: ${gate.url}`),
+    ]);
+    for (const name of ['outcome="refused"', 'actor="ci"', 'actor.kind="key"', 'POST /api/config/validate'])
+      expect(events[0]).toContain(name);
+  });
+
+  test('a page that was loaded without TLS is none of a gateway that has TLS', async () => {
+    const adminPort = await freePort();
+    const config = {
+      config: { adminAddr: `127.0.0.1:${adminPort}` },
+      gateways: { default: { port: 0, tls: GOOD_TLS } },
+      ui: { policies: { apiKey: KEYS } },
+    };
+    await using gate = await gateway(JSON.stringify(config), { admin: true, adminPort });
+    const url = `https://localhost:${gate.port}`;
+    const status = (origin: string) =>
+      new Promise<number | undefined>((resolve, reject) => {
+        const headers = { ...SIGNED_IN, origin };
+        const sent = request(`${url}/api/config/validate`, { method: 'POST', headers, ...TRUSTING });
+        sent.once('response', (response) => resolve(response.resume().statusCode));
+        sent.once('error', reject);
+        sent.end('gateways: {}');
+      });
+    expect(await status(url)).toBe(200);
+    expect(await status(`http://localhost:${gate.port}`)).toBe(403);
   });
 
   test('the admin server does not get the credentials and cookies of the gateway', async () => {

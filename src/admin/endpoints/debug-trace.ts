@@ -25,8 +25,7 @@ export const debugTrace = defineEndpoint({
     if ('text' in opened) return sendText(reply, opened.status, opened.text);
     const { stream } = opened;
     const entry = { end: () => void stream.destroy(), queued: () => stream.queued };
-    streams.add(entry);
-    stream.once('close', () => streams.delete(entry));
+    stream.once('close', streams.add(entry, call.isStillAllowed));
     return reply.headers(EVENT_STREAM_HEADERS).send(stream);
   },
 });

@@ -12,12 +12,14 @@ export const playground = defineEndpoint({
   path: '/api/playground/send',
   methods: { POST: { role: 'operator', audit: false } },
   isSlow: true,
-  async handle(request, reply, admin) {
+  async handle(request, reply, admin, call) {
     const asked = readPlaygroundRequest(request.body, admin.gateway.listeners);
     if ('problem' in asked) return sendJson(reply.code(400), { error: { message: asked.problem } });
     if (admin.streams.size >= LIMITS.adminStreams)
       return sendText(reply, 503, `${LIMITS.adminStreams} streams are open already: close one of them\n`);
-    const answer = await sendToGateway(asked, reply.raw, admin.streams);
+    const answer = await sendToGateway(asked, reply.raw, (stream) =>
+      admin.streams.add(stream, call.isStillAllowed),
+    );
     if ('problem' in answer) return sendJson(reply.code(502), { error: { message: answer.problem } });
     return reply
       .headers({

@@ -30,7 +30,7 @@ export const requests = defineEndpoint({
       return sendText(reply, 503, `${LIMITS.adminStreams} streams are open already: close one of them\n`);
     const stream = new EventStream();
     let isPaused = false;
-    streams.add(stream);
+    const remove = streams.add(stream, call.isStillAllowed);
     // A slow reader misses requests; the ids show which.
     const leave = recent.watch((entry) => {
       if (!isPaused) stream.send(JSON.stringify(clean(entry)), 'request');
@@ -41,7 +41,7 @@ export const requests = defineEndpoint({
       },
       closed: () => {
         leave();
-        streams.delete(stream);
+        remove();
       },
     };
     reply.hijack();

@@ -17,8 +17,7 @@ export function compileCaller(roles: AdminRoles | undefined): (ctx: RequestConte
     const actor = actorOf(ctx);
     const from = { address, proxy: peer?.address };
     if (roles === undefined) return { actor, from, role: 'editor' };
-    if (actor.kind === 'local')
-      return { actor, from, role: roles.local === 'none' ? undefined : roles.local, reason: LOCAL };
+    if (actor.kind === 'local') return { actor, from, ...localRole(roles) };
     if (claim === undefined)
       return { actor, from, role: undefined, reason: '`config.adminRoles.claim` is not set' };
     const names = namesOf(claim, ctx);
@@ -28,8 +27,15 @@ export function compileCaller(roles: AdminRoles | undefined): (ctx: RequestConte
   };
 }
 
-/** Why a caller of this machine has the role that it has. */
-export const LOCAL = '`config.adminRoles.local` gives the role of programs of this machine';
+/** The role of a program of this machine, and why it has no other one. */
+export const localRole = ({ local }: AdminRoles): Pick<Caller, 'role' | 'reason'> =>
+  local === 'none'
+    ? {
+        role: undefined,
+        reason:
+          'it is a program of this machine, and `config.adminRoles.local` is `none`: set it to the role that these programs are to have',
+      }
+    : { role: local, reason: '`config.adminRoles.local` gives programs of this machine this role' };
 
 /** Names in a message: the first few of them. */
 export const shown = (names: readonly string[]): string =>

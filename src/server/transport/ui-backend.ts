@@ -1,19 +1,21 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { isLoopbackHost } from '../../core/dns-rebinding.ts';
-import { AppError } from '../../core/errors.ts';
+import { AppError, messageOf } from '../../core/errors.ts';
 import {
   isLoopback,
   LISTEN_ADDRESS_FORMS,
   type ListenAddress,
   parseListenAddress,
 } from '../../core/listen.ts';
+import { isForwardedFromTls, isOwnOrigin } from '../../core/own-origin.ts';
 import { compileCaller } from '../admin-access/gateway-caller.ts';
 import type { AdminRoles } from '../admin-access/settings.ts';
 import { CALLER_HEADER, signCaller } from '../admin-access/signed-caller.ts';
+import { auditOf } from '../audit/audit.ts';
 import { defineBackend } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import { isOfProxy } from '../kernel/request/forwarding.ts';
+import { forwardedField } from '../kernel/request/forwarding.ts';
 import { FieldNames, withoutFields } from '../kernel/request/header-list.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
 import { principal, processSecret } from '../kernel/request/shared-slots.ts';
@@ -37,9 +39,26 @@ export const ui = defineBackend({
       return { handle: () => Promise.reject(new AppError('no_backend')), close: () => Promise.resolve() };
     const callerOf = compileCaller(roles);
     const secret = processSecret.get(context.settings);
+    const auditRefused = (ctx: RequestContext, why: string): void => {
+      const { actor, from, role } = callerOf(ctx);
+      void auditOf.get(context.settings)?.record({
+        action: 'admin.request',
+        outcome: 'refused',
+        actor: { ...actor, ...(roles !== undefined && { role: role ?? 'none' }) },
+        from,
+        target: `${ctx.method} ${ctx.path}`,
+        detail: `${why}; Host: ${ctx.host}, Origin: ${ctx.headers.get('origin') ?? 'none'}`,
+      });
+    };
     const upstream = createUpstream(address, { meter: context.settings.callMeter('Primary', 'Http') });
     return {
       async handle(ctx) {
+        try {
+          requireOwnPage(ctx);
+        } catch (error) {
+          auditRefused(ctx, messageOf(error));
+          throw error;
+        }
         requireAllowed(ctx);
         ctx.endpoint = upstream.address;
         const headers = withoutFields(ctx.headers.raw, NOT_FORWARDED);
@@ -83,12 +102,13 @@ const NOT_FORWARDED = new FieldNames([
  * what they do at the address of the admin server to programs and browsers of this machine, and change nothing.
  */
 function requireAllowed(ctx: RequestContext): void {
-  requireOwnPage(ctx);
   if (principal.get(ctx) !== undefined) return;
-  const isLocal =
-    isLoopback(ctx.client.address) &&
-    isLoopbackHost(hostnameOf(ctx.host)) &&
-    !ctx.headers.raw.some((name, index) => index % 2 === 0 && isOfProxy(name));
+  const field = forwardedField(ctx.headers.raw.filter((_name, index) => index % 2 === 0));
+  const isLocal = isLoopback(ctx.client.address) && isLoopbackHost(hostnameOf(ctx.host));
+  if (isLocal && field !== undefined)
+    throw new AppError('authorization_failed', {
+      message: `programs of this machine do not send the header \`${field}\`, so something has forwarded the request, and the admin pages are for clients that sign in: set a policy such as \`oidc\`, \`basicAuth\` or \`apiKey\` under \`ui.policies\``,
+    });
   if (!isLocal)
     throw new AppError('authorization_failed', {
       message:
@@ -105,7 +125,8 @@ function requireAllowed(ctx: RequestContext): void {
 function requireOwnPage(ctx: RequestContext): void {
   const origin = ctx.headers.get('origin');
   const site = ctx.headers.get('sec-fetch-site');
-  const isOwn = origin === undefined || origin === `http://${ctx.host}` || origin === `https://${ctx.host}`;
+  const isTls = ctx.client.scheme === 'https' || isForwardedFromTls(ctx.headers.get('x-forwarded-proto'));
+  const isOwn = isOwnOrigin(origin, ctx.host, isTls);
   const isForeign = site === 'cross-site' || site === 'same-site';
   const isNavigation = ctx.method === 'GET' && ctx.headers.get('sec-fetch-mode') === 'navigate';
   if (isOwn && (!isForeign || isNavigation)) return;
