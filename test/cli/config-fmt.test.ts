@@ -6,6 +6,7 @@ import { parse } from 'yaml';
 import { formatConfig } from '../../src/cli/commands/config-fmt.ts';
 import { cli } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
+import { repeats } from '../kit/thorough.ts';
 
 const UGLY = `# yaml-language-server: $schema=x
 gateways:
@@ -90,5 +91,6 @@ test('formatting changes no value, and a formatted file is not changed again', (
       expect(parse(formatted)).toEqual(parse(text));
       expect(formatConfig(formatted, 'x')).toBe(formatted);
     }),
+    { numRuns: repeats(20, 500) },
   );
 });

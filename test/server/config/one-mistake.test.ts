@@ -4,6 +4,7 @@ import { stringify } from 'yaml';
 import type { Diagnostic, Path } from '../../../src/core/diagnostic.ts';
 import { loadConfigText } from '../../../src/server/config/load.ts';
 import { findProblems } from '../../../src/server/runtime/find-problems.ts';
+import { repeats } from '../../kit/thorough.ts';
 
 /** An example as plain values; its variables all have defaults. */
 function example(name: string): unknown {
@@ -40,7 +41,10 @@ async function problems(text: string) {
 
 describe.each(['policies', 'llm'])('single mistakes in examples/%s.yaml', (name) => {
   const tree = example(name);
-  const paths = pathsOf(tree);
+  // Each run tries others.
+  const part = repeats(3, 1);
+  const first = Math.floor(Math.random() * part);
+  const paths = pathsOf(tree).filter((_, index) => index % part === first);
 
   test(`a missing environment variable anywhere in examples/${name}.yaml is reported as one problem`, async () => {
     const { all: before, isValid } = await problems(stringify(tree));
