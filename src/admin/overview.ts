@@ -1,7 +1,8 @@
 import type { GatewayView, Overview, RouteView, ToolRuleView } from '../core/overview.ts';
 import { VERSION } from '../core/version.ts';
 import { knownBackends } from '../server/config/plan/backend-kinds.ts';
-import { type GatewayPlan, type RoutePlan, routesOf } from '../server/config/plan/plan.ts';
+import { originOf } from '../server/config/plan/origin.ts';
+import { answeringRoutes, type GatewayPlan, type RoutePlan } from '../server/config/plan/plan.ts';
 import type { RouteConfig } from '../server/config/schema.ts';
 import { effectOf, type RuleConfig } from '../server/expressions/rules.ts';
 import { activityOf } from '../server/workers/activity.ts';
@@ -81,15 +82,18 @@ function gatewayView(
   admin: Admin,
   states: Activity['backends'],
 ): GatewayView {
-  const { address } = plan;
-  const isAny = address === undefined || address === '0.0.0.0' || address === '::';
-  const host = isAny ? '127.0.0.1' : address.includes(':') ? `[${address}]` : address;
+  const { address, listeners } = plan;
   return {
-    key: plan.listeners.length === 1 ? (plan.listeners[0]?.key ?? plan.name) : `gateway/${plan.name}`,
+    key: listeners.length === 1 ? (listeners[0]?.key ?? plan.name) : `gateway/${plan.name}`,
     name: plan.name,
     port,
-    url: `http://${host}:${port}`,
-    routes: routesOf(plan).map((route) => routeView(plan, route, admin, states)),
+    url: originOf({ address, protocol: listeners[0]?.protocol, port }),
+    routes: listeners.flatMap(({ protocol, hostname, routes }) =>
+      answeringRoutes(routes).map((route) => ({
+        ...routeView(plan, route, admin, states),
+        origin: originOf({ address, protocol, port, hostnames: [...route.config.hostnames, hostname] }),
+      })),
+    ),
   };
 }
 
@@ -98,7 +102,7 @@ function routeView(
   plan: RoutePlan,
   admin: Admin,
   states: Activity['backends'],
-): RouteView {
+): Omit<RouteView, 'origin'> {
   const { hostnames, matches } = plan.config;
   const shown = (matches ?? [{ path: { pathPrefix: '/' }, headers: [], query: [] }]).map(matchText);
   const { source, runtime } = admin.served();

@@ -1,14 +1,19 @@
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
+import { request as httpsRequest } from 'node:https';
 import { type Readable, Transform } from 'node:stream';
 import { messageOf } from '../core/errors.ts';
 import { isRecord, jsonIn, textIn } from '../core/foreign.ts';
 import { LIMITS } from '../core/limits.ts';
+import { reachable } from '../server/config/plan/origin.ts';
 import type { Gateway } from '../server/runtime/gateway.ts';
+import { type OwnTls, ownTls } from './own-tls.ts';
 
 /** A request that may be sent: to one of our ports, with headers that a client may set. */
 export interface PlaygroundRequest {
   readonly host: string;
   readonly port: number;
+  /** If the port expects TLS. */
+  readonly tls: OwnTls | undefined;
   readonly method: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -61,9 +66,11 @@ export function readPlaygroundRequest(
   if (typeof body !== 'string') return { problem: 'body: expected a string' };
   const checked = readHeaders(headers);
   if ('problem' in checked) return { problem: String(checked['problem']) };
-  const { address } = listener.gateway.plan;
-  const host = address === undefined || address === '0.0.0.0' || address === '::' ? '127.0.0.1' : address;
-  return { host, port: listener.port, method, path, headers: checked.headers, body };
+  const { gateway } = listener;
+  const tls = ownTls(gateway.entrances, checked.headers['host']);
+  if (tls !== undefined && 'problem' in tls) return tls;
+  const host = reachable(gateway.plan.address);
+  return { host, port: listener.port, tls, method, path, headers: checked.headers, body };
 }
 
 function readHeaders(headers: unknown): { readonly headers: Record<string, string> } | Problem {
@@ -89,12 +96,12 @@ function readHeaders(headers: unknown): { readonly headers: Record<string, strin
  * is too long, or when `end` of the stream is called that `opened` gets, which returns what is called at the end.
  */
 export function sendToGateway(
-  { host, port, method, path, headers, body }: PlaygroundRequest,
+  { host, port, tls, method, path, headers, body }: PlaygroundRequest,
   reader: ServerResponse,
   opened: (stream: { end(): void }) => () => void,
 ): Promise<Answer | Problem> {
   return new Promise((resolve) => {
-    const sent = httpRequest({
+    const options = {
       host,
       port,
       method,
@@ -102,7 +109,8 @@ export function sendToGateway(
       headers: { ...headers, 'content-length': String(Buffer.byteLength(body)) },
       agent: false,
       maxHeaderSize: LIMITS.adminHeaderBytes,
-    });
+    };
+    const sent = tls === undefined ? httpRequest(options) : httpsRequest({ ...options, ...tls });
     const entry = { end: () => void sent.destroy() };
     const timer = setTimeout(
       () => sent.destroy(new Error('the request took too long')),

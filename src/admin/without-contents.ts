@@ -1,4 +1,5 @@
 import type { ProblemsView } from '../core/overview.ts';
+import { STREAM_FIELD } from '../core/requests/finished.ts';
 import type { RecentRequest } from '../server/observe/recent-requests.ts';
 import { FIELD_NAMES } from '../server/observe/request-fields.ts';
 import type { ShownRecord } from '../server/record/search.ts';
@@ -14,7 +15,9 @@ export function fieldsWithoutContents(request: RecentRequest, { served }: Admin)
   const added = Object.keys(served().config.frontendPolicies.accessLog.add);
   const isAdded = (name: string): boolean =>
     added.some((each) => name === each || name.startsWith(`${each}.`));
-  const kept = Object.entries(request.fields).filter(([name]) => FIELD_NAMES.has(name) && !isAdded(name));
+  const kept = Object.entries(request.fields).filter(
+    ([name]) => (FIELD_NAMES.has(name) || name === STREAM_FIELD) && !isAdded(name),
+  );
   return { ...request, fields: Object.fromEntries(kept) };
 }
 

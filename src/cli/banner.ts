@@ -3,6 +3,7 @@ import type { LogFields } from '../core/log.ts';
 import { VERSION } from '../core/version.ts';
 import { openBackends } from '../server/config/open-backends.ts';
 import { knownBackends } from '../server/config/plan/backend-kinds.ts';
+import { originOf } from '../server/config/plan/origin.ts';
 import { type GatewayPlan, type RoutePlan, routesOf } from '../server/config/plan/plan.ts';
 import type { Config } from '../server/config/schema.ts';
 import { workerCount } from '../server/config/workers.ts';
@@ -76,12 +77,7 @@ export function readyFields({ file, envFile, gateway, admin, ms }: BannerFacts):
 
 /** With the protocol of its first listener: only `HTTPS` and `TLS` can share a port. */
 function urlOf({ address, listeners }: GatewayPlan, port: number): string {
-  return `${(listeners[0]?.protocol ?? 'HTTP').toLowerCase()}://${urlHost(address)}:${port}`;
-}
-
-function urlHost(address: string | undefined): string {
-  if (address === undefined || address === '0.0.0.0' || address === '::') return '127.0.0.1';
-  return address.includes(':') ? `[${address}]` : address;
+  return originOf({ address, protocol: listeners[0]?.protocol, port });
 }
 
 function paths({ config }: RoutePlan): string {

@@ -55,6 +55,7 @@ export interface GatewayView {
   readonly key: string;
   readonly name: string;
   readonly port: number;
+  /** Where clients of this machine reach it: `https://127.0.0.1:8443`. */
   readonly url: string;
   readonly routes: readonly RouteView[];
 }
@@ -66,6 +67,8 @@ export interface RouteView {
   /** As the configuration calls it: its name, the section that it stands for, or else what it matches. */
   readonly title: string;
   readonly hostnames: readonly string[];
+  /** Where clients of this machine reach it, with its host name if it has one. */
+  readonly origin: string;
   readonly matches: readonly string[];
   /** In the order of evaluation. */
   readonly policies: readonly string[];

@@ -1,7 +1,6 @@
 import { isIP } from 'node:net';
-import { transportOf } from '../server/config/plan/protocols.ts';
+import { originOf } from '../server/config/plan/origin.ts';
 import { canonicalAddress } from '../server/kernel/request/client-connection.ts';
-import type { GatewayRuntime } from '../server/runtime/runtime.ts';
 import type { ConfigProblem, Gateway, GatewayEvents, RequestOrigin } from './api.ts';
 import type { GatewayConfig } from './config-types.ts';
 import { configError, problemsOf } from './problems.ts';
@@ -11,7 +10,6 @@ import { type Program, textOf } from './start-program.ts';
 const WITHOUT_PORTS = 'http://localhost';
 
 const LOOPBACK = '127.0.0.1';
-const ANY = '0.0.0.0';
 
 export class OwnGateway implements Gateway {
   readonly #program: Program;
@@ -32,7 +30,11 @@ export class OwnGateway implements Gateway {
         gateway.plan.name,
         sockets === 'none'
           ? WITHOUT_PORTS + (index === 0 ? '' : `:${index}`)
-          : originOf(gateway, port, sockets === 'free' ? LOOPBACK : gateway.plan.address),
+          : originOf({
+              protocol: gateway.plan.listeners[0]?.protocol,
+              port,
+              address: sockets === 'free' ? LOOPBACK : gateway.plan.address,
+            }),
       ]),
     );
   }
@@ -122,11 +124,4 @@ function addressIn({ address = '' }: RequestOrigin): string {
       `\`address\`: expected an IP address without a port, found ${JSON.stringify(address)}`,
     );
   return canonical;
-}
-
-/** An address that is all addresses of the machine is reached on loopback. */
-function originOf({ plan: { listeners } }: GatewayRuntime, port: number, address: string = ANY): string {
-  const scheme = transportOf({ listeners }) === 'TLS' ? 'https' : 'http';
-  const host = address === ANY ? LOOPBACK : address === '::' ? '::1' : address;
-  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

@@ -1,4 +1,11 @@
+import { once } from 'node:events';
+import { ServerResponse } from 'node:http';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
+import { ownTls } from '../../src/admin/own-tls.ts';
+import { sendToGateway } from '../../src/admin/playground.ts';
+import { certificateOf, certificatePath, GOOD_TLS } from '../kit/certificates.ts';
 import { gateway, type TestGateway } from '../kit/gateway.ts';
 import { send } from '../kit/send.ts';
 import { httpUpstream } from '../kit/upstream.ts';
@@ -13,6 +20,8 @@ llm:
   port: 0
   models: [{name: '*', provider: echo}]
 `;
+
+const ISSUING = { cert: certificatePath('issuing.crt'), key: certificatePath('issuing.key') };
 
 const ask = (running: TestGateway, body: unknown, headers: Record<string, string> = {}) =>
   send(`${running.admin}/api/playground/send`, { method: 'POST', body: JSON.stringify(body), headers });
@@ -89,4 +98,72 @@ test.each([
   const answer = await ask(running, { port: running.port, path: '/' }, { [name]: value });
   expect(answer.status).toBe(403);
   expect(running.accessLog.length).toBe(0);
+});
+
+const secured = (tls: object, more: object = {}): string =>
+  JSON.stringify({
+    config: { adminAddr: 'off' },
+    gateways: {
+      edge: { port: 0, tls, routes: [{ policies: { directResponse: { body: 'hello' } }, ...more }] },
+    },
+  });
+
+test.each([
+  // Issued by an authority that this machine does not know, for `localhost` alone.
+  ['a certificate of an own authority', GOOD_TLS, {}],
+  ['an authority that issues certificates', { mode: 'dynamicCa', ...ISSUING }, {}],
+  ['a name that the request asks for', { mode: 'dynamicCa', ...ISSUING }, { host: 'api.example:8443' }],
+])('the playground reaches a listener that ends TLS with %s', async (_name, tls, headers) => {
+  await using running = await gateway(secured(tls), { admin: true });
+  const answer = await ask(running, { port: running.port, method: 'GET', path: '/', headers });
+  expect([answer.headers['x-gateway-status'], answer.text]).toEqual(['200', 'hello']);
+});
+
+test('the overview and its routes have the scheme and host name that clients of a TLS listener need', async () => {
+  await using running = await gateway(secured(GOOD_TLS, { hostnames: ['*.example', 'api.example'] }), {
+    admin: true,
+  });
+  const overview = JSON.parse((await send(`${running.admin}/api/overview`)).text);
+  expect(overview.gateways).toMatchObject([
+    {
+      url: `https://127.0.0.1:${running.port}`,
+      routes: [{ origin: `https://api.example:${running.port}` }],
+    },
+  ]);
+});
+
+test('a listener that asks for certificates of clients is explained, and no request is sent', async () => {
+  const tls = { ...GOOD_TLS, root: certificatePath('client-authority.crt') };
+  await using running = await gateway(secured(tls), { admin: true });
+  const answer = await ask(running, { port: running.port, method: 'GET', path: '/', headers: {} });
+  expect([answer.status, answer.text]).toEqual([
+    400,
+    expect.stringContaining('asks its clients for a certificate'),
+  ]);
+  expect(running.accessLog).toEqual([]);
+});
+
+test('the playground trusts no other certificate than that of the gateway', async () => {
+  let received = 0;
+  const foreign = createServer(certificateOf('self-signed'), (_request, response) => {
+    received += 1;
+    response.end();
+  });
+  foreign.listen(0, '127.0.0.1');
+  await once(foreign, 'listening');
+  const { cert: certificate } = certificateOf('good');
+  const entrance = {
+    name: 'edge',
+    hostname: undefined,
+    tls: { certificate, options: {}, failed: () => undefined, reloads: [] },
+  };
+  const tls = ownTls([entrance], undefined);
+  if (tls === undefined || 'problem' in tls) throw new Error('expected options of TLS');
+  const { port } = foreign.address() as AddressInfo;
+  const asked = { host: '127.0.0.1', port, tls, method: 'GET', path: '/', headers: {}, body: '' };
+  const reader = new ServerResponse({ method: 'GET' } as never);
+  const answer = await sendToGateway(asked, reader, new Set());
+  foreign.close();
+  expect(answer).toEqual({ problem: expect.stringContaining('certificate') });
+  expect(received).toBe(0);
 });

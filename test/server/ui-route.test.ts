@@ -1,7 +1,7 @@
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { request } from 'node:https';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { GOOD_TLS, TRUSTING } from '../kit/certificates.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { gateway, type TestGateway, type TestGatewayOptions } from '../kit/gateway.ts';
@@ -42,6 +42,31 @@ describe('ui without a policy that authenticates', () => {
     expect((await send(`${gate.url}/config_dump`)).text).toContain('"binds"');
     expect((await send(`${gate.url}/api/overview`)).status).toBe(200);
     expect((await send(`${gate.url}/other`)).text).toBe('own route');
+  });
+
+  test('requests of the pages are in the access log, and in no figures, lists and records', async () => {
+    await using folder = await temporaryFolder();
+    const database = { url: `sqlite://${join(folder.path, 'records.db')}` };
+    await using gate = await withPages({}, { database });
+    await send(`${gate.url}/api/overview`);
+    await send(`${gate.url}/ui/missing.js`);
+    await send(`${gate.url}/other`);
+    expect(await gate.accessLine(1)).toMatchObject({ route: 'internal/ui', 'http.path': '/api/overview' });
+    const { requests } = JSON.parse((await send(`${gate.url}/api/requests`)).text);
+    expect(requests).toMatchObject([{ id: 1, fields: { 'http.path': '/other' } }]);
+    expect(JSON.parse((await send(`${gate.url}/api/requests/open`)).text)).toEqual({
+      total: 0,
+      requests: [],
+    });
+    expect(JSON.parse((await send(`${gate.url}/api/overview`)).text)).toMatchObject({ openRequests: 0 });
+    const records = await vi.waitUntil(async () => {
+      const found = JSON.parse((await send(`${gate.url}/api/records`)).text).records;
+      return found.length > 0 && found;
+    });
+    expect(records).toMatchObject([{ path: '/other' }]);
+    const usage = JSON.parse((await send(`${gate.url}/api/usage?by=key`)).text);
+    expect(usage.total.requests).toBe(1);
+    expect((await send(`${gate.admin}/metrics`)).text).toMatch(/route="internal\/ui"/);
   });
 
   test('nothing can be changed', async () => {

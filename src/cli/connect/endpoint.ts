@@ -1,6 +1,7 @@
 import { CommandError } from '../../core/exit-codes.ts';
 import type { LoadedConfig } from '../../server/config/load.ts';
 import { knownBackends } from '../../server/config/plan/backend-kinds.ts';
+import { originOf } from '../../server/config/plan/origin.ts';
 import {
   answeringRoutes,
   type GatewayPlan,
@@ -93,13 +94,9 @@ function urlOf(
   { config }: RoutePlan,
   kind: Kind,
 ): string {
-  const host = [...config.hostnames, hostname].find((name) => name !== undefined && !name.startsWith('*'));
   const [path] = (config.matches ?? []).flatMap(({ path: each }) => each.exact ?? each.pathPrefix ?? []);
-  return joined(
-    protocol === 'HTTPS' ? 'https' : 'http',
-    host ?? reachable(address),
-    port,
-    pathOf(kind, path),
+  return (
+    originOf({ address, protocol, port, hostnames: [...config.hostnames, hostname] }) + pathOf(kind, path)
   );
 }
 
@@ -108,11 +105,13 @@ export function endpointsOfDump(dump: Readonly<Record<string, unknown>>, kind: K
   const own = kind === 'mcp' ? /^mcp\b/ : /^(?:llm|ai)\b/;
   return routesOf(dump)
     .filter(({ backends }) => backends.some((backend) => own.test(backend)))
-    .map(({ address, matches, policies }) => {
+    .map(({ address, protocol, hostnames, matches, policies }) => {
       const [, host = '', port = ''] = /^(.*):(\d+)$/.exec(address) ?? [];
       const [, path] = /(\/\S*?)\*?$/.exec(matches[0] ?? '') ?? [];
       return {
-        url: joined('http', reachable(host.replaceAll(/[[\]]/g, '')), Number(port), pathOf(kind, path)),
+        url:
+          originOf({ address: host.replaceAll(/[[\]]/g, ''), protocol, port: Number(port), hostnames }) +
+          pathOf(kind, path),
         policies,
         keyVariable: undefined,
         model: undefined,
@@ -121,11 +120,6 @@ export function endpointsOfDump(dump: Readonly<Record<string, unknown>>, kind: K
     });
 }
 
-const reachable = (address: string | undefined): string =>
-  address === undefined || address === '' || address === '0.0.0.0' || /^[0:]+$/.test(address)
-    ? '127.0.0.1'
-    : address;
-
 /**
  * The path that clients are given. A route for every path serves MCP at `/mcp` too, which is what clients expect; clients of
  * models add `/v1` and the rest themselves.
@@ -133,10 +127,4 @@ const reachable = (address: string | undefined): string =>
 function pathOf(kind: Kind, path = '/'): string {
   if (kind === 'mcp') return path === '/' ? '/mcp' : path.replace(/(?<=.)\/$/, '');
   return path.replace(/\/(?:(?:v1|v1beta|chat)(?:\/.*)?)?$/, '');
-}
-
-function joined(scheme: string, host: string, port: number, path: string): string {
-  const shown = host.includes(':') ? `[${host}]` : host;
-  const isDefault = (scheme === 'https' && port === 443) || (scheme === 'http' && port === 80);
-  return `${scheme}://${shown}${isDefault ? '' : `:${port}`}${path}`;
 }

@@ -4,6 +4,10 @@ import { isRecord } from '../../core/foreign.ts';
 export interface RouteRow {
   readonly address: string;
   readonly listener: string;
+  /** Of the listener: `HTTPS`. */
+  readonly protocol: string | undefined;
+  /** Of the route and its listener, with wildcards. */
+  readonly hostnames: readonly string[];
   readonly route: string;
   readonly matches: readonly string[];
   readonly backends: readonly string[];
@@ -31,6 +35,8 @@ export function routesOf(dump: Json): RouteRow[] {
       [...objects(listener['routes']), ...objects(listener['tcpRoutes'])].map((route) => ({
         address: text(bind['address']),
         listener: text(listener['listenerName']) || text(listener['key']),
+        protocol: text(listener['protocol']) || undefined,
+        hostnames: [...hostnamesOf(route), text(listener['hostname'])].filter((name) => name !== ''),
         route: text(route['name']) || text(route['key']),
         matches: matchesOf(route),
         backends: [
@@ -57,7 +63,7 @@ function policyNames(policy: Json): string[] {
 }
 
 function matchesOf(route: Json): string[] {
-  const hosts = Array.isArray(route['hostnames']) ? route['hostnames'].map(text) : [];
+  const hosts = hostnamesOf(route);
   const matches = objects(route['matches']).map((match) => {
     const [[kind, path] = ['', '']] = isRecord(match['path']) ? Object.entries(match['path']) : [];
     const conditions = ['headers', 'query'].filter((key) => objects(match[key]).length > 0);
@@ -70,6 +76,8 @@ function matchesOf(route: Json): string[] {
   const paths = matches.length === 0 ? ['/*'] : matches;
   return hosts.length === 0 ? paths : hosts.flatMap((host) => paths.map((path) => `${host} ${path}`));
 }
+
+const hostnamesOf = ({ hostnames }: Json): string[] => (Array.isArray(hostnames) ? hostnames.map(text) : []);
 
 /** Maps the name of a backend to its kind, as in `mcp (echo, time)`. */
 function backendKinds(dump: Json): ReadonlyMap<string, string> {

@@ -44,6 +44,13 @@ export function durationOf(fields: RequestFields): number | undefined {
   return match === null ? undefined : Number(match[1]);
 }
 
+/** In `/api/requests`: true for a response that stands until one side ends it, such as a stream of events or a WebSocket. */
+export const STREAM_FIELD = 'response.stream';
+
+/** How long the caller waited, in ms. Undefined for streams that stand until one side ends them. */
+export const latencyOf = (fields: RequestFields): number | undefined =>
+  fields[STREAM_FIELD] === true ? undefined : durationOf(fields);
+
 export const inputTokensOf = (fields: RequestFields): number | undefined =>
   fieldNumber(fields, 'gen_ai.usage.input_tokens');
 export const outputTokensOf = (fields: RequestFields): number | undefined =>

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { BodyWriter } from '../../core/body-writer.ts';
 import { membersOf } from '../../core/foreign.ts';
+import { standingResponse } from './request/shared-slots.ts';
 import { Slot, type SlotHolder } from './slot.ts';
 
 /**
@@ -192,6 +193,7 @@ export function endWithCredential(
   ctx: SlotHolder & { readonly response: Pick<BodyWriter, 'once' | 'destroyed'> },
   end: () => void,
 ): void {
+  standingResponse.set(ctx, true);
   if (ctx.response.destroyed) return;
   const stop = whileValid(ctx, end);
   if (stop !== undefined) ctx.response.once('close', stop);

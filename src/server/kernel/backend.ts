@@ -57,6 +57,8 @@ export interface BackendKind<Key extends string = string, Schema extends z.ZodTy
   readonly clientApi?: ClientApi;
   /** Whether limits and budgets of tokens apply to its calls. */
   readonly countsTokens: boolean;
+  /** Its requests are those of operators, who look at the gateway: figures and records of traffic leave them out. */
+  readonly isForOperators?: true;
   connectsTo(config: z.output<Schema>): Upstreams;
   /** Its settings with `backendTLS` of the backend or its route, if its servers have settings of TLS of their own. */
   withTls?(config: z.output<Schema>, backendTLS: unknown): z.output<Schema>;

@@ -13,6 +13,7 @@ import type {
   WeightedBackend,
 } from './request/request-context.ts';
 import { checkEncodedSlash } from './request/request-target.ts';
+import { operatorRequest } from './request/shared-slots.ts';
 import { type RequestValidation, validateRequest } from './request/validate-request.ts';
 import type { ListenerSelection } from './routing/listener-selection.ts';
 import { pickByWeight } from './routing/router.ts';
@@ -86,6 +87,7 @@ function findRoute(
   if (route === undefined) throw new AppError('route_not_found');
   checkEncodedSlash(ctx.path, pathNormalization, route.api?.hasEncodedSlashes === true);
   ctx.route = route.name;
+  if (route.isForOperators === true) operatorRequest.set(ctx, true);
   setClientApi(ctx, route.api);
   return route;
 }

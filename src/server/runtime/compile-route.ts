@@ -69,6 +69,9 @@ export function compileRoute(
     policies,
     aroundPolicies: policies.filter(({ around }) => around !== undefined),
     api: apiOf(plan.backends),
+    ...(plan.backends.flatMap(kindsOf).some(({ kind }) => kind.isForOperators === true) && {
+      isForOperators: true,
+    }),
     backends,
     ...bodyUse(expressions, logReadsBody, options.settings),
   };

@@ -1,5 +1,6 @@
 import type { LineFormat, LineSink, Log } from '../../core/log.ts';
 import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
+import { operatorRequest } from '../kernel/request/shared-slots.ts';
 import { Slot } from '../kernel/slot.ts';
 import { settleRecordings } from '../llm/cache/response-cache.ts';
 import { finalizeUsage } from '../llm/call/finalize-usage.ts';
@@ -170,8 +171,9 @@ export class RequestRecords {
     for (const listener of this.#listeners) listener(ctx, status === 0 ? 499 : status, runtime);
   }
 
-  /** Adds the request to the database. */
+  /** Adds the request to the database, unless it is one of an operator. */
   stored({ ctx, active: { runtime }, status }: EndedRequest): void {
-    if (runtime.record !== undefined) this.#recorder?.add(ctx, status === 0 ? 499 : status, runtime.record);
+    if (runtime.record === undefined || operatorRequest.get(ctx) === true) return;
+    this.#recorder?.add(ctx, status === 0 ? 499 : status, runtime.record);
   }
 }

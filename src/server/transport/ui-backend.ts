@@ -28,6 +28,7 @@ export const ui = defineBackend({
   schema: z.strictObject({ adminAddr: z.string(), roles: z.custom<AdminRoles>().optional() }),
   api: 'http',
   countsTokens: false,
+  isForOperators: true,
   connectsTo: () => ({ kind: 'admin' }),
   describe: () => 'admin pages',
   view: () => ({}),

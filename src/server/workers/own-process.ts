@@ -2,6 +2,9 @@ import { LIMITS } from '../../core/limits.ts';
 import type { LineSink } from '../../core/log.ts';
 import type { ShownBound } from '../../core/overview.ts';
 import { counted } from '../../core/render/counted.ts';
+import { STREAM_FIELD } from '../../core/requests/finished.ts';
+import type { RequestContext } from '../kernel/request/request-context.ts';
+import { operatorRequest, standingResponse } from '../kernel/request/shared-slots.ts';
 import type { MetricValues } from '../observe/metrics/family.ts';
 import { openRequest } from '../observe/open-request.ts';
 import { type RecentRequest, RecentRequests } from '../observe/recent-requests.ts';
@@ -41,16 +44,18 @@ export class OwnProcess implements ProcessView {
   }
 
   recordRequests(): () => void {
-    return this.#options.gateway.onRequestFinished((fields) => {
-      this.requests.add(fields);
+    return this.#options.gateway.onRequestFinished((fields, ctx) => {
+      if (operatorRequest.get(ctx) === true) return;
+      this.requests.add(stands(ctx) ? [...fields, [STREAM_FIELD, true]] : fields);
       this.#services.add(fields, Date.now());
     });
   }
 
   async activity(): Promise<Activity> {
     const { inspection } = this.#options.runtime();
+    const openRequests = trafficOf(this.#options.gateway);
     const states = inspection.backendPaths.map((path) => [path, inspection.backend(path)] as const);
-    return { openRequests: this.#options.gateway.openRequests.size, backends: Object.fromEntries(states) };
+    return { openRequests: openRequests.length, backends: Object.fromEntries(states) };
   }
 
   async bounds(): Promise<readonly ShownBound[]> {
@@ -76,7 +81,7 @@ export class OwnProcess implements ProcessView {
   async openRequests(): Promise<OpenRequests> {
     const { removed } = this.#options.runtime().accessLog;
     // Another worker has the forwarded ones.
-    const open = [...this.#options.gateway.openRequests].filter((ctx) => isForwarded.get(ctx) !== true);
+    const open = trafficOf(this.#options.gateway).filter((ctx) => isForwarded.get(ctx) !== true);
     const listed = open.slice(0, LIMITS.listedTasks);
     return { total: open.length, requests: listed.map((ctx) => openRequest(ctx, removed)) };
   }
@@ -102,6 +107,14 @@ export class OwnProcess implements ProcessView {
     this.#sampling = new AbortController();
   }
 }
+
+/** Open requests without those of operators. */
+const trafficOf = ({ openRequests }: Pick<Gateway, 'openRequests'>): RequestContext[] =>
+  [...openRequests].filter((ctx) => operatorRequest.get(ctx) !== true);
+
+/** Whether the response stood until one side ended it: a stream of events, or a WebSocket. */
+const stands = (ctx: RequestContext): boolean =>
+  standingResponse.get(ctx) === true || ctx.reply?.status === 101;
 
 function gatewayTasks({ openRequests, listeners }: Gateway): string[] {
   const now = performance.now();

@@ -6,6 +6,7 @@ import {
   type FinishedRequest,
   fieldText,
   inputTokensOf,
+  latencyOf,
   modelOf,
   outputTokensOf,
   type RequestFields,
@@ -70,7 +71,7 @@ export function figuresOf(requests: readonly FinishedRequest[], seconds: number)
   let [errors, input, output] = [0, 0, 0];
   let cost: number | undefined;
   for (const { fields } of requests) {
-    const took = durationOf(fields);
+    const took = latencyOf(fields);
     if (took !== undefined) durations.push(took);
     if (outcomeOfFields(fields).outcome === 'bad') errors += 1;
     input += inputTokensOf(fields) ?? 0;

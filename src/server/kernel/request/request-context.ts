@@ -179,6 +179,8 @@ export interface Route extends Routable, BodyUse {
   readonly aroundPolicies: readonly Policy[];
   /** The API of its clients, if not plain HTTP. */
   readonly api: ClientApi | undefined;
+  /** Its requests are no traffic: they are those of operators, who look at the gateway. */
+  readonly isForOperators?: true;
   /** Its backends with a weight above 0. */
   readonly backends: readonly WeightedBackend[];
   /** If other routes answer its requests: the choices, by weight. */

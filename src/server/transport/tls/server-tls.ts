@@ -114,6 +114,8 @@ export interface TlsDefaults {
 
 /** A `ServerTls` that reads its files again when they change. */
 export interface ReloadedTls extends ServerTls {
+  /** The certificate in use (PEM): the one that clients are shown, or that of the authority which issues theirs. */
+  readonly certificate: Buffer | undefined;
   readonly reloads: readonly { readonly file: string; changed(): void }[];
 }
 
@@ -142,6 +144,7 @@ export function compileServerTls(
   });
   const tls = {
     options: optionsOf(first.files),
+    certificate: first.files.cert,
     failed: failureLog(config.cert, context),
   };
   const state = { file: config.cert, expires: 0, isCurrent: true };
@@ -167,6 +170,7 @@ export function compileServerTls(
     }
     used = read.files;
     tls.options = optionsOf(read.files);
+    tls.certificate = read.files.cert;
     state.expires = expiryOf(read.files.cert);
     log.info('proxy::tls', 'a changed certificate is in use', { cert: config.cert });
     for (const { key, message } of read.problems)

@@ -3,7 +3,7 @@ import type { Overview } from '../../../core/overview.ts';
 import { quantile } from '../../../core/render/figures.ts';
 import type { ShownServices } from '../../../core/service-figures.ts';
 import { useLoaded } from '../../shared/use-loaded.ts';
-import { durationOf, field, isError } from '../model/fields.ts';
+import { field, isError, latencyOf } from '../model/fields.ts';
 import { DAY, HOUR, type Usage } from '../model/recorded.ts';
 import type { Entry } from '../model/requests.ts';
 import { within } from '../model/usage.ts';
@@ -90,7 +90,7 @@ function liveServices(
 }
 
 function figuresOf(entries: readonly Entry[]): Bucket {
-  const took = entries.map(durationOf).filter((value) => value !== undefined);
+  const took = entries.map(latencyOf).filter((value) => value !== undefined);
   took.sort((a, b) => a - b);
   return { calls: entries.length, errors: entries.filter(isError).length, p95: quantile(took, 0.95) };
 }

@@ -17,17 +17,11 @@ export interface ClientAddress {
 }
 
 /** The address that clients of a route need; undefined if any path works. */
-export function clientAddress(
-  gatewayUrl: string,
-  { hostnames, matches, backends }: RouteView,
-): ClientAddress | undefined {
+export function clientAddress({ origin, matches, backends }: RouteView): ClientAddress | undefined {
   const [backend] = backends;
   if (backend === undefined || backend.api === 'http') return undefined;
-  const url = new URL(gatewayUrl);
-  const [host] = hostnames;
-  if (host !== undefined && !host.startsWith('*')) url.hostname = host;
   const path = pathTo(matches[0] ?? '/*', backend.api);
   return backend.api === 'mcp'
-    ? { what: 'MCP clients use', url: `${url.origin}${path}` }
-    : { what: 'OpenAI clients use', url: `${url.origin}${path.slice(0, -CHAT.length)}` };
+    ? { what: 'MCP clients use', url: `${origin}${path}` }
+    : { what: 'OpenAI clients use', url: `${origin}${path.slice(0, -CHAT.length)}` };
 }

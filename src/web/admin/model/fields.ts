@@ -1,4 +1,5 @@
 import { isRefusal, type Outcome, outcomeOfFields } from '../../../core/outcome.ts';
+import { STREAM_FIELD } from '../../../core/requests/finished.ts';
 import { duration } from '../../shared/format.ts';
 import { visible } from '../../shared/visible.ts';
 import type { Entry } from './requests.ts';
@@ -26,6 +27,10 @@ export function durationOf({ fields }: Entry): number | undefined {
   const match = /^(\d+(?:\.\d+)?)ms$/.exec(String(fields['duration']));
   return match === null ? undefined : Number(match[1]);
 }
+
+/** How long the caller waited, in ms. Undefined for streams that stand until one side ends them: their duration is no latency. */
+export const latencyOf = (entry: Entry): number | undefined =>
+  entry.fields[STREAM_FIELD] === true ? undefined : durationOf(entry);
 
 export const inputOf = (entry: Entry): number => numberField(entry, 'gen_ai.usage.input_tokens') ?? 0;
 export const outputOf = (entry: Entry): number => numberField(entry, 'gen_ai.usage.output_tokens') ?? 0;

@@ -19,8 +19,8 @@ export function uptimeText(seconds: number): string {
 
 /** A command that sends a first request to a gateway; undefined if no route is suitable. */
 export function firstRequest({ gateways }: Pick<Overview, 'gateways'>): string | undefined {
-  for (const { url, routes } of gateways)
-    for (const { matches, backends } of routes) {
+  for (const { routes } of gateways)
+    for (const { origin: url, matches, backends } of routes) {
       const [backend] = backends;
       const path = pathOf(matches[0] ?? '/*');
       if (backend?.api === 'mcp') return mcpCommand(`${url}${path === '/' ? '/mcp' : path}`);

@@ -1,5 +1,5 @@
 import { quantile } from '../../../core/render/figures.ts';
-import { costOf, durationOf, inputOf, isError, isRefused, outputOf } from './fields.ts';
+import { costOf, inputOf, isError, isRefused, latencyOf, outputOf } from './fields.ts';
 import type { Entry } from './requests.ts';
 
 // Statistics over requests that the page knows. What a database has recorded is in `recorded.ts`.
@@ -51,7 +51,7 @@ export interface Figures {
 }
 
 export function figuresOf(entries: readonly Entry[]): Figures {
-  const durations = entries.map(durationOf).filter((value) => value !== undefined);
+  const durations = entries.map(latencyOf).filter((value) => value !== undefined);
   durations.sort((a, b) => a - b);
   const costs = entries.map(costOf).filter((value) => value !== undefined);
   return {

@@ -147,22 +147,28 @@ const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
 /** The request as a command. The token is a variable, so that it does not enter the shell's history. */
 function asCurl(
-  { port, path, host }: Endpoint,
+  { origin, path, host }: Endpoint,
   body: Readonly<Record<string, unknown>>,
   hasToken: boolean,
 ): string {
   return [
-    `curl -sS http://127.0.0.1:${port}${path} \\`,
+    `curl -sS ${origin}${path} \\`,
     `  -H 'content-type: application/json' \\`,
-    ...(host === undefined ? [] : [`  -H ${quoted(`host: ${host}`)} \\`]),
+    ...(host === undefined || new URL(origin).hostname === host
+      ? []
+      : [`  -H ${quoted(`host: ${host}`)} \\`]),
     ...(hasToken ? [`  -H "authorization: Bearer $GATEWAY_TOKEN" \\`] : []),
     `  -d ${quoted(JSON.stringify(body))}`,
   ].join('\n');
 }
 
 /** The request in the OpenAI SDK for JavaScript. */
-function asSdk({ port, path }: Endpoint, body: Readonly<Record<string, unknown>>, hasToken: boolean): string {
-  const base = `http://127.0.0.1:${port}${path.replace(/\/chat\/completions$/, '')}`;
+function asSdk(
+  { origin, path }: Endpoint,
+  body: Readonly<Record<string, unknown>>,
+  hasToken: boolean,
+): string {
+  const base = `${origin}${path.replace(/\/chat\/completions$/, '')}`;
   const isStream = body['stream'] === true;
   return [
     `import OpenAI from 'openai';`,

@@ -26,7 +26,6 @@ export function Topology({ overview }: { readonly overview: Overview }): ReactNo
           <Route
             key={route.key}
             route={route}
-            gatewayUrl={url}
             logged={counts.has(route.name) ? route.name : route.key}
             counts={counts}
           />
@@ -58,19 +57,17 @@ function countByRoute(entries: readonly Entry[]): Map<string, Count> {
 
 function Route({
   route,
-  gatewayUrl,
   logged,
   counts,
 }: {
   readonly route: RouteView;
-  readonly gatewayUrl: string;
   /** Name of the route in the access log. */
   readonly logged: string;
   readonly counts: ReadonlyMap<string, Count>;
 }): ReactNode {
   const { title, hostnames, matches, policies, line, backends } = route;
   const count = counts.get(logged);
-  const address = clientAddress(gatewayUrl, route);
+  const address = clientAddress(route);
   const where = [...hostnames.map((host) => `on ${host}`), ...matches].map(visible).join(', ');
   return (
     <li>

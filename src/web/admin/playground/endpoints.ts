@@ -22,7 +22,7 @@ export interface Endpoint {
 
 /** The routes that lead to MCP servers, or to models, in the order of the configuration. */
 export function endpointsOf({ gateways }: Pick<Overview, 'gateways'>, api: 'mcp' | 'llm'): Endpoint[] {
-  return gateways.flatMap(({ name, port, url, routes }) =>
+  return gateways.flatMap(({ name, port, routes }) =>
     routes
       .filter(({ backends }) => backends.some((backend) => backend.api === api))
       .map((route) => {
@@ -34,7 +34,7 @@ export function endpointsOf({ gateways }: Pick<Overview, 'gateways'>, api: 'mcp'
           routeName: route.name,
           gateway: name,
           routeKey: route.key,
-          origin: originFor(url, route.hostnames[0]),
+          origin: route.origin,
           port,
           path,
           host,
@@ -44,11 +44,4 @@ export function endpointsOf({ gateways }: Pick<Overview, 'gateways'>, api: 'mcp'
         };
       }),
   );
-}
-
-/** A route with a host name is reached by that name only. */
-function originFor(gatewayUrl: string, hostname: string | undefined): string {
-  const url = new URL(gatewayUrl);
-  if (hostname !== undefined && !hostname.startsWith('*')) url.hostname = hostname;
-  return url.origin;
 }
