@@ -1,10 +1,11 @@
-import type { GatewayView, Overview, RouteView, ToolRuleView } from '../core/overview.ts';
+import type { CertificateView, GatewayView, Overview, RouteView, ToolRuleView } from '../core/overview.ts';
 import { VERSION } from '../core/version.ts';
 import { knownBackends } from '../server/config/plan/backend-kinds.ts';
 import { originOf } from '../server/config/plan/origin.ts';
 import { answeringRoutes, type GatewayPlan, type RoutePlan } from '../server/config/plan/plan.ts';
 import type { RouteConfig } from '../server/config/schema.ts';
 import { effectOf, type RuleConfig } from '../server/expressions/rules.ts';
+import type { CertificateState } from '../server/kernel/inspection.ts';
 import { activityOf } from '../server/workers/activity.ts';
 import type { Activity } from '../server/workers/process-view.ts';
 import type { EndpointCall } from './call.ts';
@@ -33,8 +34,20 @@ export async function overviewOf(admin: Admin): Promise<Overview> {
     gateways: gateway.listeners.map(({ gateway: each, port }) =>
       gatewayView(each.plan, port, admin, backends),
     ),
+    certificates: certificatesOf(runtime.inspection.certificates.map((read) => read())),
   };
   return redactor.value(overview);
+}
+
+/** Each file once: listeners may share one. */
+function certificatesOf(states: readonly CertificateState[]): CertificateView[] {
+  return [...Map.groupBy(states, ({ file }) => file)]
+    .map(([file, own]) => ({
+      file,
+      expires: new Date(Math.min(...own.map(({ expires }) => expires))).toISOString(),
+      isCurrent: own.every(({ isCurrent }) => isCurrent),
+    }))
+    .sort((a, b) => (a.expires < b.expires ? -1 : 1));
 }
 
 /** The overview as this caller may see it. */

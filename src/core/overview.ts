@@ -17,8 +17,19 @@ export interface Overview {
   /** Whether the active configuration is the latest version of the file, and if not, why. */
   readonly reload?: ReloadView;
   readonly gateways: readonly GatewayView[];
+  /** Certificates of listeners, and those of clients for upstreams; the first to expire first. */
+  readonly certificates: readonly CertificateView[];
   /** Ports that this process has open for metrics and readiness. */
   readonly signalPorts: readonly number[];
+}
+
+export interface CertificateView {
+  /** As in the configuration. */
+  readonly file: string;
+  /** RFC 3339. */
+  readonly expires: string;
+  /** Whether the file could be read when it last changed: otherwise the certificate before it is in use. */
+  readonly isCurrent: boolean;
 }
 
 /** A report of problems for programs, without the text form. */

@@ -2,8 +2,11 @@ import { userInfo } from 'node:os';
 import { expect } from 'vitest';
 import { ADMIN_PAGES } from '../kit/admin-ui.ts';
 import { sharedBrowser } from '../kit/browser.ts';
+import { GOOD_TLS } from '../kit/certificates.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { gateway, type TestGateway } from '../kit/gateway.ts';
+import { client, SECRET, scripted } from '../kit/oidc-site.ts';
+import { freePort } from '../kit/ports.ts';
 import { send } from '../kit/send.ts';
 import { until } from '../kit/until.ts';
 import { expectAccessible, watchedPage } from '../kit/web-page.ts';
@@ -110,5 +113,74 @@ browserTest(
     }
     // A page that was open for a moment before its role was known has asked the server, which has refused.
     expect(problems.filter((problem) => !/403/.test(String(problem)))).toEqual([]);
+  },
+);
+
+browserTest(
+  'pages behind a sign-in show who uses them and end the session, and what is not there says so',
+  async (browser) => {
+    await using folder = await temporaryFolder();
+    await using provider = await scripted();
+    provider.claims = { email: 'bob@example.com', groups: ['staff'] };
+    const [port, adminPort] = [await freePort(), await freePort()];
+    const url = `http://127.0.0.1:${port}`;
+    const oidc = {
+      ...client(provider.issuer),
+      redirectURI: `${url}/oauth/callback`,
+      logout: { path: '/oauth/logout' },
+    };
+    const config = {
+      config: {
+        adminAddr: `127.0.0.1:${adminPort}`,
+        adminRoles: { claim: 'jwt.groups', viewer: ['staff'], operator: ['oncall'] },
+      },
+      gateways: { admin: { port }, edge: { port: 0, tls: GOOD_TLS } },
+      ui: { gateways: 'admin', policies: { oidc } },
+    };
+    await using _gate = await gateway(JSON.stringify(config), {
+      admin: true,
+      adminPort,
+      webApp: ADMIN_PAGES,
+      folder: folder.path,
+      env: SECRET,
+    });
+    const { page, problems } = await watchedPage(browser, url, { isOwn: true });
+    await page.goto(`${url}/ui/health`);
+    const account = page.getByRole('region', { name: 'Account' });
+    await account.getByText('bob@example.com').waitFor();
+    expect(await account.innerText()).toContain('role: viewer');
+    await page.getByRole('region', { name: 'Certificates' }).getByText('good.crt').waitFor();
+    await page.setViewportSize({ width: 390, height: 780 });
+    await page.getByRole('button', { name: 'Pages' }).click();
+    await account.getByRole('link', { name: 'Sign out' }).waitFor();
+    await expectAccessible(page);
+    await page.goto(`${url}/ui/audit`);
+    await page.getByText('This page needs the role operator. bob@example.com has the role viewer').waitFor();
+    await page.goto(`${url}/ui/usage`);
+    await page.getByText('Requests since start').waitFor();
+    await page.goto(`${url}/ui/system`);
+    await page.getByText('Not from here').first().waitFor();
+    for (const name of ['Record CPU profile', 'Record heap profile', 'Stop …'])
+      expect([name, await page.getByRole('button', { name }).count()]).toEqual([name, 0]);
+    await page.getByRole('button', { name: 'Pages' }).click();
+    await account.getByRole('link', { name: 'Sign out' }).click();
+    await page.getByText('you are signed out').waitFor();
+    expect((await page.context().cookies()).map(({ name }) => name)).toEqual([]);
+    // Of a group that gives no role.
+    provider.claims = { email: 'eve@example.com', groups: ['guests'] };
+    for (const path of ['', '/health', '/requests', '/keys', '/system', '/mcp']) {
+      await page.goto(`${url}/ui${path}`);
+      await page.getByText(/This page needs the role \w+\. eve@example\.com has no role: /).waitFor();
+      await page.waitForLoadState();
+      expect([path, await page.getByText(/does not answer|could not be read/).count()]).toEqual([path, 0]);
+    }
+    // What `oidc` answers to a script when the session has ended.
+    provider.claims = { email: 'bob@example.com', groups: ['staff'] };
+    await page.context().clearCookies();
+    const body = 'sign-in is required: open this address in a browser';
+    await page.route('**/api/requests', (route) => route.fulfill({ status: 401, body }));
+    await page.goto(`${url}/ui/requests`);
+    await page.getByText('You are not signed in, or not any more.').waitFor();
+    expect(problems.filter((problem) => !/40[13]/.test(String(problem)))).toEqual([]);
   },
 );

@@ -8,7 +8,7 @@ import { budgets, keys, revokeKey } from './keys.ts';
 import { logging } from './logging.ts';
 import { me } from './me.ts';
 import { memory } from './memory.ts';
-import { metrics } from './metrics.ts';
+import { metrics, pageMetrics } from './metrics.ts';
 import { overview } from './overview.ts';
 import { playground } from './playground.ts';
 import { pprofHeap, pprofProfile } from './pprof.ts';
@@ -40,6 +40,7 @@ export const endpoints: readonly Endpoint[] = [
   me,
   overview,
   metrics,
+  pageMetrics,
   requests,
   openRequests,
   services,

@@ -10,6 +10,10 @@ export interface Caller {
   readonly role: Role | undefined;
   /** The connection is that of the caller's own program. */
   readonly isDirect?: boolean;
+  /** What people call the caller, if a token says it: the subject may be a number. */
+  readonly title?: string | undefined;
+  /** Where the browser of the caller ends its session: a path of the gateway that serves the pages. */
+  readonly signOut?: string | undefined;
   /** Why the caller has no higher role. */
   readonly reason?: string | undefined;
 }

@@ -1,3 +1,4 @@
+import { stringIn } from '../../core/foreign.ts';
 import type { Actor } from '../audit/event.ts';
 import { keyOf, userOf } from '../expressions/caller.ts';
 import { CelEvaluationError, CelSyntaxError, compileExpression } from '../expressions/cel/expression.ts';
@@ -5,14 +6,14 @@ import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { Expression } from '../kernel/expression.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
-import { jwtClaims, principal } from '../kernel/request/shared-slots.ts';
+import { jwtClaims, principal, signOutPath } from '../kernel/request/shared-slots.ts';
 import { type Caller, namesIn, roleOf } from './caller.ts';
 import type { AdminRoles } from './settings.ts';
 
 /** Says who calls the pages on a gateway (`ui`), as its policies have found out, and which role `config.adminRoles` gives. */
 export function compileCaller(roles: AdminRoles | undefined): (ctx: RequestContext) => Caller {
   const claim = roles?.claim === undefined ? undefined : compiled(roles.claim);
-  return (ctx) => {
+  const callerOf = (ctx: RequestContext): Caller => {
     const { address, peer } = ctx.client;
     const actor = actorOf(ctx);
     const from = { address, proxy: peer?.address };
@@ -25,6 +26,7 @@ export function compileCaller(roles: AdminRoles | undefined): (ctx: RequestConte
     const reason = `\`${claim.source}\` is ${shown(names)}`;
     return { actor, from, role: roleOf(names, roles), reason };
   };
+  return (ctx) => ({ ...callerOf(ctx), title: titleOf(ctx), signOut: signOutPath.get(ctx) });
 }
 
 /** The role of a program of this machine, and why it has no other one. */
@@ -65,6 +67,14 @@ function namesOf(claim: Expression, ctx: RequestContext): readonly string[] | st
     if (!(error instanceof CelEvaluationError)) throw error;
     return `\`${claim.source}\` of \`config.adminRoles.claim\` cannot be evaluated: ${error.message}`;
   }
+}
+
+/** Claims (OpenID Connect Core 1.0 §5.1) by which people know each other. */
+const TITLES = ['email', 'preferred_username', 'name'];
+
+function titleOf(ctx: RequestContext): string | undefined {
+  const claims = jwtClaims.get(ctx) ?? {};
+  return TITLES.map((name) => stringIn(claims[name])).find((value) => value !== undefined && value !== '');
 }
 
 function actorOf(ctx: RequestContext): Actor {

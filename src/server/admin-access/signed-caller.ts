@@ -21,12 +21,15 @@ const TEXT = 256;
 
 /** `secret`: that of the process, which its workers share. */
 export function signCaller(secret: Buffer, request: SignedRequest, caller: Caller, now: number): string {
-  const { actor, from, role, reason } = caller;
+  const { actor, from, role, title, signOut, reason } = caller;
   const cut = (text: string | undefined): string | undefined => text?.slice(0, TEXT);
   const value = {
     actor: { kind: actor.kind, name: cut(actor.name), issuer: cut(actor.issuer) },
     from: { address: from.address, proxy: from.proxy },
     role,
+    title: cut(title),
+    // A path that is cut would lead elsewhere.
+    signOut: signOut === cut(signOut) ? signOut : undefined,
     reason: cut(reason),
     at: now,
   };
@@ -59,6 +62,8 @@ export function readCaller(
     },
     from: { address: textIn(from['address']), proxy: stringIn(from['proxy']) },
     role: ROLES.find((role) => role === value['role']),
+    title: stringIn(value['title']),
+    signOut: stringIn(value['signOut']),
     reason: stringIn(value['reason']),
   };
 }

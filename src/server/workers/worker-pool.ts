@@ -193,6 +193,9 @@ export class WorkerPool
 
   filesChanged(files: readonly string[]): void {
     for (const worker of this.processes) worker.link.tell('filesChanged', files);
+    // This process ends no TLS: it shows the certificates that the workers have, and trusts them.
+    for (const { tls } of this.#active.gateways.flatMap(({ entrances }) => entrances))
+      for (const { file, changed } of tls?.reloads ?? []) if (files.includes(file)) changed();
   }
 
   recordRequests(): () => void {

@@ -3,6 +3,7 @@ import { start } from '../shared/shell.tsx';
 import { Toasts } from '../shared/toasts.tsx';
 import { actionsOf } from './actions.ts';
 import { pages } from './pages.ts';
+import { Account } from './parts/account.tsx';
 import { Connection } from './parts/connection.tsx';
 
 /** Wraps all pages; keeps its state when the page changes. */
@@ -15,4 +16,4 @@ function Frame({ children }: { readonly children: ReactNode }): ReactNode {
   );
 }
 
-void start({ name: 'agctl', pages, Gate: Frame, Banner: Connection, actions: actionsOf });
+void start({ name: 'agctl', pages, Gate: Frame, Banner: Connection, Account, actions: actionsOf });

@@ -8,21 +8,21 @@ export const pages: readonly Page[] = [
     title: 'Overview',
     group: 'Observe',
     key: 'o',
-    load: async () => (await import('./pages/overview.tsx')).Overview,
+    load: async () => forRole('viewer', (await import('./pages/overview.tsx')).Overview),
   },
   {
     path: '/health',
     title: 'Health',
     group: 'Observe',
     key: 'h',
-    load: async () => (await import('./pages/health.tsx')).Health,
+    load: async () => forRole('viewer', (await import('./pages/health.tsx')).Health),
   },
   {
     path: '/requests',
     title: 'Requests',
     group: 'Observe',
     key: 'r',
-    load: async () => (await import('./pages/requests.tsx')).Requests,
+    load: async () => forRole('viewer', (await import('./pages/requests.tsx')).Requests),
   },
   {
     path: '/conversations',
@@ -43,7 +43,7 @@ export const pages: readonly Page[] = [
     title: 'Usage',
     group: 'Observe',
     key: 'u',
-    load: async () => (await import('./pages/usage.tsx')).Usage,
+    load: async () => forRole('viewer', (await import('./pages/usage.tsx')).Usage),
   },
   {
     path: '/trace',
@@ -71,7 +71,7 @@ export const pages: readonly Page[] = [
     title: 'CEL',
     group: 'Try',
     key: 'e',
-    load: async () => (await import('./pages/cel.tsx')).Cel,
+    load: async () => forRole('viewer', (await import('./pages/cel.tsx')).Cel),
   },
   {
     path: '/auth',
@@ -85,14 +85,14 @@ export const pages: readonly Page[] = [
     title: 'Connect',
     group: 'Manage',
     key: 'n',
-    load: async () => (await import('./pages/connect.tsx')).Connect,
+    load: async () => forRole('viewer', (await import('./pages/connect.tsx')).Connect),
   },
   {
     path: '/keys',
     title: 'Keys',
     group: 'Manage',
     key: 'k',
-    load: async () => (await import('./pages/keys.tsx')).Keys,
+    load: async () => forRole('viewer', (await import('./pages/keys.tsx')).Keys),
   },
   {
     path: '/config',
@@ -113,6 +113,6 @@ export const pages: readonly Page[] = [
     title: 'System',
     group: 'Manage',
     key: 's',
-    load: async () => (await import('./pages/system.tsx')).System,
+    load: async () => forRole('viewer', (await import('./pages/system.tsx')).System),
   },
 ];

@@ -39,11 +39,16 @@ export async function readEventStream(
   }
 }
 
-/** `lost` contains the time until the next attempt in ms. */
+/** `lost` contains the time until the next attempt in ms, and the status if the server has refused. */
 export type StreamState =
   | { readonly kind: 'connecting' }
   | { readonly kind: 'open' }
-  | { readonly kind: 'lost'; readonly reason: string; readonly retryIn: number };
+  | {
+      readonly kind: 'lost';
+      readonly reason: string;
+      readonly status: number | undefined;
+      readonly retryIn: number;
+    };
 
 const FIRST_RETRY = 500;
 const LONGEST_RETRY = 5_000;
@@ -58,6 +63,7 @@ export async function followEventStream(
   handler.state({ kind: 'connecting' });
   while (!signal.aborted) {
     let reason = 'the server ended the stream';
+    let status: number | undefined;
     try {
       const opened = (): void => {
         pause = FIRST_RETRY;
@@ -68,8 +74,9 @@ export async function followEventStream(
     } catch (error) {
       if (signal.aborted) return;
       reason = messageOf(error);
+      if (error instanceof ApiError) ({ status } = error);
     }
-    handler.state({ kind: 'lost', reason, retryIn: pause });
+    handler.state({ kind: 'lost', reason, status, retryIn: pause });
     await delay(pause, signal);
     pause = Math.min(pause * 2, LONGEST_RETRY);
   }

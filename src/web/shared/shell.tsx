@@ -24,6 +24,8 @@ interface Application {
   /** May ask for something before the pages are displayed. */
   readonly Gate?: ComponentType<{ readonly children: ReactNode }>;
   readonly Tools?: ComponentType<ToolsProps>;
+  /** Displayed below the links to all pages: who uses them. */
+  readonly Account?: ComponentType;
   /** Displayed above the content of every page. */
   readonly Banner?: ComponentType;
   /** What the command palette offers in addition to the pages. */
@@ -60,6 +62,7 @@ function Shell({
   pages,
   Tools = Nothing,
   Banner = Nothing,
+  Account = Nothing,
   actions = noActions,
 }: Omit<Application, 'Gate'>): ReactNode {
   const { path } = useLocation();
@@ -85,7 +88,9 @@ function Shell({
         </Link>
         <Palette pages={pages} actions={actions} />
         <Tools renew={() => setRound(round + 1)} />
-        <Navigation pages={pages} current={page} />
+        <Navigation pages={pages} current={page}>
+          <Account />
+        </Navigation>
         <ThemeSelect />
         <ShortcutList pages={pages} />
       </header>
@@ -188,9 +193,11 @@ function ThemeSelect(): ReactNode {
 function Navigation({
   pages,
   current,
+  children,
 }: {
   readonly pages: readonly Page[];
   readonly current: Page | undefined;
+  readonly children: ReactNode;
 }): ReactNode {
   const [isOpen, setOpen] = useState(false);
   // biome-ignore lint/correctness/useExhaustiveDependencies: closes when another page is shown.
@@ -222,6 +229,7 @@ function Navigation({
             </ul>
           </div>
         ))}
+        {children}
       </nav>
     </>
   );

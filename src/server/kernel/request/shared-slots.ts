@@ -14,6 +14,9 @@ export const allowedModels = new Slot<readonly string[]>();
  */
 export const jwtClaims = new Slot<Readonly<Record<string, unknown>>>();
 
+/** Path at which the browser of this request ends its session. Set by the policy that has let it in with one. */
+export const signOutPath = new Slot<string>();
+
 /** The caller's token itself, set with `jwtClaims`: the policy that validates it also removes it from the request. */
 export const validatedToken = new Slot<string>();
 

@@ -4,7 +4,7 @@ import { openIdConfiguration } from '../../credentials/issuer-metadata.ts';
 import { standingWork } from '../../kernel/admission.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { definePolicy } from '../../kernel/policy.ts';
-import { processSecret } from '../../kernel/request/shared-slots.ts';
+import { processSecret, signOutPath } from '../../kernel/request/shared-slots.ts';
 import { DocumentClient } from '../../transport/upstream/document-client.ts';
 import { KeySet } from '../jwt/key-set.ts';
 import {
@@ -73,7 +73,9 @@ export const oidc = definePolicy({
         const query = new URLSearchParams(ctx.query);
         const isAnswer = query.has('state') && (query.has('code') || query.has('error'));
         if (ctx.method === 'GET' && ctx.path === pathname && isAnswer) return signIn.end(ctx, query);
-        return (await sessions.resume(ctx)) ? undefined : signIn.begin(ctx);
+        if (!(await sessions.resume(ctx))) return signIn.begin(ctx);
+        if (logoutPath !== undefined) signOutPath.set(ctx, logoutPath);
+        return undefined;
       },
       response: (ctx, reply) => sessions.respond(ctx, reply),
       reloads: [

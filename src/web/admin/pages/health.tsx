@@ -1,13 +1,12 @@
-import { type ReactNode, useMemo } from 'react';
+import type { ReactNode } from 'react';
+import type { Overview } from '../../../core/overview.ts';
 import { count, counted, duration, time } from '../../shared/format.ts';
 import { Problem } from '../../shared/problem.tsx';
 import { Link } from '../../shared/router.tsx';
-import { useLoaded } from '../../shared/use-loaded.ts';
 import { visible } from '../../shared/visible.ts';
 import { WithCode } from '../../shared/with-code.tsx';
 import { MINUTE, type Now, providersOf, type Services, targetsOf, useServices } from '../health/services.ts';
 import { Strip } from '../health/strip.tsx';
-import { readMetrics } from '../model/metrics.ts';
 import { useOverview } from '../model/overview.ts';
 import { useRequests } from '../model/requests.ts';
 import { PeriodSelect, usePeriod } from '../parts/period-select.tsx';
@@ -50,7 +49,7 @@ export function Health(): ReactNode {
         from={from}
         hasFailovers
       />
-      <Certificates />
+      <Certificates certificates={data.certificates} />
     </>
   );
 }
@@ -179,15 +178,12 @@ function ServiceRow({
   );
 }
 
-const EVERY = 60_000;
 const DAY = 86_400_000;
 /** Renewals that work are done by then, in ms. */
 const SOON = 14 * DAY;
 
 /** Certificates of listeners, and client certificates for upstreams, by when they expire. */
-function Certificates(): ReactNode {
-  const { data } = useLoaded<string>('/metrics', EVERY);
-  const certificates = useMemo(() => certificatesIn(data ?? ''), [data]);
+function Certificates({ certificates }: Pick<Overview, 'certificates'>): ReactNode {
   if (certificates.length === 0) return null;
   return (
     <section className="panel" aria-label="Certificates">
@@ -215,10 +211,10 @@ function Certificates(): ReactNode {
                   )}
                 </th>
                 <td className="short" data-name="Expires">
-                  {time(new Date(expires).toISOString())}
+                  {time(expires)}
                 </td>
                 <td className="short" data-name="Left">
-                  <Left expires={expires} />
+                  <Left expires={Date.parse(expires)} />
                 </td>
               </tr>
             ))}
@@ -234,28 +230,4 @@ function Left({ expires }: { readonly expires: number }): ReactNode {
   if (left <= 0) return <span className="bad">✗ expired</span>;
   const text = counted(Math.floor(left / DAY), 'day');
   return left < SOON ? <span className="warn">! {text}</span> : <span className="good">✓ {text}</span>;
-}
-
-interface Certificate {
-  readonly file: string;
-  /** ms since 1970. */
-  readonly expires: number;
-  readonly isCurrent: boolean;
-}
-
-/** Those of the gateway's metrics, the first to expire first. The prefix of their names is configurable. */
-function certificatesIn(text: string): readonly Certificate[] {
-  const samples = readMetrics(text);
-  const of = (name: string) => samples.filter((sample) => sample.name.endsWith(name));
-  const stale = new Set(
-    of('tls_certificate_synchronized').flatMap(({ labels, value }) => (value === 0 ? [labels['file']] : [])),
-  );
-  return of('tls_certificate_expiry_timestamp_seconds')
-    .map(({ labels, value }) => ({
-      file: labels['file'] ?? '',
-      expires: value * 1000,
-      isCurrent: !stale.has(labels['file']),
-    }))
-    .filter(({ expires }) => expires > 0)
-    .sort((a, b) => a.expires - b.expires);
 }

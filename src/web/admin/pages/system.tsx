@@ -1,4 +1,4 @@
-import { type FormEvent, type ReactNode, useRef, useState } from 'react';
+import { type ComponentType, type FormEvent, type ReactNode, useRef, useState } from 'react';
 import type { ShownBound } from '../../../core/overview.ts';
 import { ask } from '../../shared/api.ts';
 import { count, time } from '../../shared/format.ts';
@@ -27,16 +27,38 @@ export function System(): ReactNode {
           <Memory />
         </div>
         <div>
-          <NeedsRole needed="operator">
-            <Profiles />
-          </NeedsRole>
+          <OfProcess Controls={Profiles} what="Profiles" />
           <Tasks />
-          <NeedsRole needed="operator">
-            <Shutdown />
-          </NeedsRole>
+          <OfProcess Controls={Shutdown} what="Stop the gateway" />
         </div>
       </div>
     </>
+  );
+}
+
+/** What only the address of the admin server has; for operators. */
+function OfProcess({
+  what,
+  Controls,
+}: {
+  readonly what: string;
+  readonly Controls: ComponentType;
+}): ReactNode {
+  const caller = useCaller();
+  if (caller?.isOnGateway === true)
+    return (
+      <section className="panel" aria-label={what}>
+        <h2>{what}</h2>
+        <p>
+          Not from here: a gateway that serves these pages (<code>ui</code>) does not pass on what profiles or
+          stops the process. Use the pages at the address of the admin server (<code>config.adminAddr</code>).
+        </p>
+      </section>
+    );
+  return (
+    <NeedsRole needed="operator">
+      <Controls />
+    </NeedsRole>
   );
 }
 

@@ -122,9 +122,12 @@ function RecordedTable({
   );
 }
 
+/** Requests of the pages themselves, if a gateway serves them (`ui`). */
+const PAGES = { route: 'internal/ui' };
+
 /** The gateway's own counters since its start. */
 function SinceStart(): ReactNode {
-  const { data } = useLoaded<string>('/metrics', EVERY);
+  const { data } = useLoaded<string>('/api/metrics', EVERY);
   const samples = useMemo(() => (data === undefined ? undefined : readMetrics(data)), [data]);
   if (samples === undefined) return null;
   const prefix = commonPrefix(samples);
@@ -137,7 +140,7 @@ function SinceStart(): ReactNode {
   return (
     <>
       <dl className="facts" aria-label="Since the gateway started">
-        <Fact name="Requests since start">{count(sum('requests_total'))}</Fact>
+        <Fact name="Requests since start">{count(sum('requests_total') - sum('requests_total', PAGES))}</Fact>
         <Fact name="Input tokens">{tokens('input')}</Fact>
         <Fact name="Output tokens">{tokens('output')}</Fact>
         <Fact name="Cost">{isUnpriced ? 'not known' : dollars(sum('gen_ai_client_cost_usd_total'))}</Fact>

@@ -54,11 +54,11 @@ function Lacking({
   readonly needed: Role;
   readonly what: string;
 }): ReactNode {
-  const { actor, reason } = caller;
+  const { actor, reason, title = actor.name } = caller;
   return (
     <p className="panel">
       {what} needs the role <strong>{needed}</strong>.{' '}
-      {actor.name === undefined ? 'You have' : `${visible(actor.name)} has`}{' '}
+      {title === undefined ? 'You have' : `${visible(title)} has`}{' '}
       {caller.role === null ? 'no role' : `the role ${caller.role}`}
       {reason === undefined ? null : (
         <>

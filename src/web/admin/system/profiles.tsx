@@ -66,8 +66,13 @@ export function Profiles(): ReactNode {
 
 async function fetched(path: string): Promise<ArrayBuffer> {
   const response = await fetch(path);
-  if (response.status === 404) throw new ApiError('The gateway cannot record CPU profiles on this system.');
+  // The answer that pprof expects of a system without them.
+  if (response.status === 404 && path.startsWith('/debug/pprof/profile'))
+    throw new ApiError('The gateway cannot record CPU profiles on this system.', 404);
   if (!response.ok)
-    throw new ApiError((await response.text()).trim() || `${path} answered ${response.status}`);
+    throw new ApiError(
+      (await response.text()).trim() || `${path} answered ${response.status}`,
+      response.status,
+    );
   return await response.arrayBuffer();
 }
