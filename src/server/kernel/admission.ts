@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { BodyWriter } from '../../core/body-writer.ts';
 import { membersOf } from '../../core/foreign.ts';
-import { standingResponse } from './request/shared-slots.ts';
 import { Slot, type SlotHolder } from './slot.ts';
 
 /**
@@ -187,6 +186,12 @@ export function whileValid(ctx: SlotHolder, end: () => void): (() => void) | und
   if (revocable.length === 0 && until === Number.POSITIVE_INFINITY) return undefined;
   return standing?.add(revocable, until, end);
 }
+
+/**
+ * The response stands until one side ends it, as streams of events do that a client waits on for whatever comes: how long it took is no
+ * latency.
+ */
+export const standingResponse = new Slot<true>();
 
 /** As `whileValid`, up to the end of the response. */
 export function endWithCredential(

@@ -64,12 +64,6 @@ export const a2aCall = new Slot<A2aCall>();
 /** The request is one of an operator, who looks at the gateway: figures and records of traffic leave it out. */
 export const operatorRequest = new Slot<true>();
 
-/**
- * The response stands until one side ends it, as streams of events do that a client waits on for whatever comes: how long it took is no
- * latency.
- */
-export const standingResponse = new Slot<true>();
-
 /** How often the backend was called again for this request. */
 export const retryAttempt = new Slot<number>();
 
