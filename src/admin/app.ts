@@ -12,6 +12,7 @@ import { type Endpoint, methodsOf, sendText } from './endpoint.ts';
 import { endpoints } from './endpoints/index.ts';
 import { statusPage } from './endpoints/status.ts';
 import { HEADERS } from './guard.ts';
+import { NOT_RECORDED } from './not-recorded.ts';
 import { auditRefused } from './refused-request.ts';
 import type { Admin } from './sources.ts';
 
@@ -77,9 +78,6 @@ const OF_ANOTHER_GATEWAY =
   'the pages on a gateway (`ui`) have forwarded the request to the admin server of another gateway: set config.adminAddr to an address that no other gateway uses\n';
 
 const calls = new WeakMap<FastifyRequest, EndpointCall>();
-
-/** Header of answers whose event could not be written to the file or the database. */
-const NOT_RECORDED = 'x-agctl-audit-failed';
 
 /** Writes the event of a call before its answer is sent. */
 async function recordCall(request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> {

@@ -22,9 +22,10 @@ export function databaseCommands(program: Command, run: Bind): Command {
     .argument('<copy>', 'file to restore')
     .description('replace the database by a copy; the gateway must be stopped')
     .option('-f, --file <path>', FILE_OPTION)
+    .option('--revive-keys', 'make keys valid again that were revoked since the copy')
     .addHelpText(
       'after',
-      '\nThe present database is copied beside it first. A copy that an earlier agctl has written is migrated by the next start.\n\nExample:\n  agctl database restore data.db.before-migration-20260105T100001000271828Z.backup\n',
+      '\nThe present database is copied beside it first. Virtual keys that are revoked in it stay revoked, and are listed. A copy that an earlier agctl has written is migrated by the next start.\n\nExample:\n  agctl database restore data.db.before-migration-20260105T100001000271828Z.backup\n',
     )
     .action(run(() => import('./commands/database-restore.ts')));
   return database;

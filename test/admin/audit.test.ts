@@ -4,6 +4,7 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { AuditEventView, AuditView } from '../../src/core/audit-view.ts';
+import { cli } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { gateway, type TestGateway, type TestGatewayOptions } from '../kit/gateway.ts';
 import { freePort } from '../kit/ports.ts';
@@ -169,6 +170,13 @@ describe('who has changed what', () => {
     for (const path of ['/api/keys', '/config_dump', '/api/overview', '/logging', '/memory'])
       await send(`${gate.admin}${path}`);
     expect((await listed(gate)).events).toEqual([]);
+    await post(gate, '/api/keys', { name: 'ci' });
+    for (const wasRevoked of [false, true, true])
+      expect(JSON.parse((await post(gate, '/api/keys/revoke', { key: 'ci' })).text)).toMatchObject({
+        wasRevoked,
+      });
+    const { events } = await listed(gate);
+    expect(events.map(({ action }) => action)).toEqual(['key.revoke', 'key.create']);
   });
 
   test('a shutdown is an event, which is written before the database is closed', async () => {
@@ -189,6 +197,9 @@ describe('who has changed what', () => {
     await post(gate, '/api/config', { text: 'a: 1', hash: 'x' });
     writeFileSync(join(folder.path, 'test.yaml'), 'gateways: {a: {prt: 1}}\n');
     await gate.live.reload();
+    const changed = { ...CONFIG, config: { ...CONFIG.config, adminRoles: { local: 'editor' }, workers: 2 } };
+    writeFileSync(join(folder.path, 'test.yaml'), JSON.stringify(changed));
+    await gate.live.reload();
     const { events } = await listed(gate);
     expect(events.toReversed().map(({ action, outcome, detail }) => [action, outcome, detail])).toEqual([
       ['key.create', 'failed', expect.stringContaining('`name`')],
@@ -196,6 +207,11 @@ describe('who has changed what', () => {
       ['log.level', 'failed', expect.stringContaining('loud')],
       ['configuration.write', 'failed', expect.stringContaining('load it again')],
       ['configuration.reload', 'failed', expect.stringContaining('prt')],
+      [
+        'configuration.reload',
+        'done',
+        'changed: sections: config.adminRoles; after a restart: config.workers',
+      ],
     ]);
   });
 
@@ -492,6 +508,13 @@ describe('where events are kept', () => {
     expect((await send(`${gate.admin}/metrics`)).text).toContain('gw_audit_failures_total{sink="file"} 1');
     expect((await listed(gate)).events).toMatchObject([{ action: 'key.create' }]);
     expect(inLog(gate)).toHaveLength(1);
+    const made = await cli(['keys', 'create', '--name', 'other', '--admin', gate.admin]);
+    expect([made.code, made.stderr]).toEqual([
+      0,
+      expect.stringMatching(
+        /^warning: the gateway could not write this to its audit \(file\).*\ncreated `other`/,
+      ),
+    ]);
   });
 
   test('a named pipe that nobody reads holds up neither a change nor the end of the gateway', async () => {

@@ -104,7 +104,7 @@ describe('agctl database', () => {
     expect(notes(at.path)).toEqual(['first']);
   });
 
-  test('a restore is an event in the audit file and in the restored database, and one that is refused in the file', async () => {
+  test('a restore is an event in the audit file and in the database, and so is one that is refused', async () => {
     writeFileSync(
       join(at.folder, 'gateway.yaml'),
       routesConfig([{ policies: { directResponse: { body: 'x' } } }], {
@@ -124,13 +124,49 @@ describe('agctl database', () => {
       target: at.path,
       detail: expect.stringContaining(`from ${join(at.folder, 'mine.db')}; what it was is in`),
     };
+    const failed = {
+      ...done,
+      outcome: 'failed',
+      detail: expect.stringContaining('is not a SQLite database'),
+    };
     const lines = readFileSync(join(at.folder, 'audit.jsonl'), 'utf8').trimEnd().split('\n');
-    expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
-      done,
-      { ...done, outcome: 'failed', detail: expect.stringContaining('is not a SQLite database') },
-    ]);
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([done, failed]);
     const stored = await cli(['audit', '-f', 'gateway.yaml', '-o', 'json'], { cwd: at.folder });
-    expect(JSON.parse(stored.stdout)).toMatchObject(done);
+    const events = stored.stdout.trimEnd().split('\n');
+    expect(events.map((line) => JSON.parse(line) as unknown)).toMatchObject([failed, done]);
+  });
+
+  test('a restore revives no key that was revoked since, unless it is asked to', async () => {
+    await (await started(at)).close();
+    const state = (path: string) =>
+      withDatabase(path, (database) =>
+        database.prepare('SELECT name, revoked_at FROM agctl_keys ORDER BY name').all(),
+      ).map(({ name, revoked_at: revokedAt }) => [name, revokedAt]);
+    withDatabase(at.path, (database) => {
+      const add = database.prepare(
+        "INSERT INTO agctl_keys (id, name, hash, hint, settings, created_at) VALUES (?, ?, ?, '', '{}', 1)",
+      );
+      for (const name of ['kept', 'leaked']) add.run(name, name, name);
+    });
+    await at.run('backup', 'mine.db');
+    withDatabase(at.path, (database) =>
+      database.exec("UPDATE agctl_keys SET revoked_at = 7 WHERE name = 'leaked'"),
+    );
+    const restored = await at.run('restore', 'mine.db');
+    expect([restored.code, restored.stderr]).toEqual([
+      0,
+      expect.stringContaining('these keys were revoked since, and stay revoked: leaked (--revive-keys'),
+    ]);
+    expect(state(at.path)).toEqual([
+      ['kept', null],
+      ['leaked', 7],
+    ]);
+    expect((await at.run('restore', 'mine.db', '--revive-keys')).stderr).not.toContain('stay revoked');
+    expect(state(at.path)).toEqual([
+      ['kept', null],
+      ['leaked', null],
+    ]);
+    expect(readdirSync(at.folder).filter((name) => name.includes('partial'))).toEqual([]);
   });
 
   test('restore of a lost file needs no present one', async () => {

@@ -34,6 +34,7 @@ describe('agctl keys', () => {
       keys: [{ name: 'ann', state: 'active', metadata: { team: 'red' } }],
     });
     expect((await keys('revoke', 'ann')).stdout).toMatch(/^revoked `ann` \([0-9a-f]{16}\)\n$/);
+    expect((await keys('revoke', 'ann')).stdout).toMatch(/^was revoked before: `ann`/);
     expect((await call()).status).toBe(401);
     expect((await keys('list')).stdout).toContain(' revoked ');
   });

@@ -181,18 +181,27 @@ test('a secret that has changed is named in the audit, whether it is in a variab
   expect(await next(1)).toMatchObject({
     action: 'configuration.reload',
     outcome: 'done',
-    detail: expect.stringMatching(/^changed: variables CLIENT_KEY(?!,)/),
+    detail: expect.stringMatching(/^changed: routes\.changed: \S+; variables: CLIENT_KEY(?!,)/),
   });
   writeFileSync(at('keys.txt'), 'canary-four\n');
   expect(await next(2)).toMatchObject({
     action: 'configuration.reload',
-    detail: `changed: files ${at('keys.txt')}`,
+    detail: `changed: files: ${at('keys.txt')}`,
   });
+  expect(running.stderr).toMatch(/configuration reloaded.* files="\S+keys\.txt"/);
   writeFileSync(at('users'), users('bob'));
   expect(await next(3)).toMatchObject({
     action: 'file.reload',
+    outcome: 'done',
     target: at('users'),
     actor: { kind: 'watch' },
+  });
+  writeFileSync(at('users'), '');
+  expect(await next(4)).toMatchObject({
+    action: 'file.reload',
+    outcome: 'failed',
+    target: at('users'),
+    detail: 'the previous content stays in use: there are no users',
   });
   running.kill('SIGTERM');
   const { stderr } = await running.finished;

@@ -72,7 +72,7 @@ function unpricedWarnings(
   );
 }
 
-/** Revokes a key: `{key}` is its id or name. Returns `{key: ShownKey}`. New calls with it are refused at once. */
+/** Revokes a key: `{key}` is its id or name. Returns `{key: ShownKey, wasRevoked}`; `wasRevoked`: it was before, so nothing has changed. New calls with it are refused at once. */
 export const revokeKey = defineEndpoint({
   path: '/api/keys/revoke',
   methods: { POST: { role: 'editor', audit: 'key.revoke' } },
@@ -81,16 +81,19 @@ export const revokeKey = defineEndpoint({
       const { key: wanted } = membersOf(jsonIn(textIn(request.body)));
       if (typeof wanted !== 'string') return sendText(reply, 400, 'expected {"key": "<id or name>"}\n');
       call.changed({ target: wanted });
-      const key = await spending.keys.revoke(wanted);
-      if (key === undefined)
+      const found = await spending.keys.revoke(wanted);
+      if (found === undefined)
         return sendText(
           reply,
           400,
           `no key has the id or name \`${printable(wanted)}\`: \`agctl keys list\` lists all keys\n`,
         );
+      const { key, isNew } = found;
+      // What happened was said when it was revoked.
+      if (!isNew) call.changesNothing();
       const { revokedAt: _now, ...before } = key;
       call.changed({ target: targetOf(key), before: hashOfRecord(before), after: hashOfRecord(key) });
-      return sendJson(reply, { key: (await shownKeys(spending, [key]))[0] });
+      return sendJson(reply, { key: (await shownKeys(spending, [key]))[0], wasRevoked: !isNew });
     }),
 });
 

@@ -2,7 +2,7 @@ import { dirname, resolve } from 'node:path';
 import { AppError } from '../../core/errors.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { SILENT_LOG } from '../../core/log.ts';
+import { escapeControls, SILENT_LOG } from '../../core/log.ts';
 import { readConfigFile } from '../../server/config/load.ts';
 import { DatabaseError } from '../../server/database/driver.ts';
 import { GatewayDatabase } from '../../server/database/gateway-database.ts';
@@ -17,16 +17,18 @@ import { forConfig } from '../env-file.ts';
 interface Options {
   readonly operands: readonly string[];
   readonly file?: string;
+  readonly reviveKeys?: boolean;
 }
 
 /** Replaces the database of a configuration by a copy. */
-export const run: Run<Options> = async ({ operands: [copy = ''], file }, context) => {
+export const run: Run<Options> = async ({ operands: [copy = ''], file, reviveKeys }, context) => {
   const location = configuredDatabase(file, context);
   if (location.kind === 'postgres')
     throw postgresTools(
       location.url,
       (url) => `pg_restore --clean --if-exists --single-transaction --dbname='${url}' ${copy}`,
     );
+  const { revokeAsIn } = await import('../../server/budgets/revoked-keys.ts');
   const { restoreSqlite } = await import('../../server/database/sqlite-restore.ts');
   const from = resolve(context.cwd, copy);
   const event = { action: 'database.restore', target: location.path };
@@ -34,17 +36,32 @@ export const run: Run<Options> = async ({ operands: [copy = ''], file }, context
   const config = { file: named, text: named === '-' ? '' : readConfigFile(named) };
   const inFolder = forConfig(context, named);
   try {
-    const kept = restoreSqlite(location.path, from, databaseSchemas);
+    let revoked: string[] = [];
+    const kept = restoreSqlite(location.path, from, databaseSchemas, (present, restored) => {
+      if (reviveKeys !== true) revoked = revokeAsIn(present, restored);
+    });
     context.stderr.write(
       `restored ${location.path}${kept === undefined ? '' : `; what it was is in ${kept}`}\n`,
     );
-    const detail = `from ${from}${kept === undefined ? '' : `; what it was is in ${kept}`}`;
+    const names = revoked.map(escapeControls).join(', ');
+    if (names !== '')
+      context.stderr.write(
+        `these keys were revoked since, and stay revoked: ${names} (--revive-keys makes the keys of the copy valid again)\n`,
+      );
+    const detail = `from ${from}${kept === undefined ? '' : `; what it was is in ${kept}`}${names === '' ? '' : `; stay revoked: ${names}`}${reviveKeys === true ? '; --revive-keys' : ''}`;
     const database = await eventsIn(location.path);
     await auditOwn({ ...event, outcome: 'done', detail }, config, inFolder, database);
     await database?.close();
   } catch (error) {
     if (!(error instanceof DatabaseError)) throw error;
-    await auditOwn({ ...event, outcome: 'failed', detail: error.message }, config, inFolder);
+    const database = await eventsIn(location.path);
+    await auditOwn(
+      { ...event, outcome: 'failed', detail: `from ${from}: ${error.message}` },
+      config,
+      inFolder,
+      database,
+    );
+    await database?.close();
     throw new CommandError('not_ok', error.message, error.help);
   }
   return EXIT_CODES.ok.code;

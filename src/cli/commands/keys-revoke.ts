@@ -18,8 +18,10 @@ export const run: Run<Options> = async (options, context) => {
     body: JSON.stringify({ key: options.operands[0] }),
   });
   const path = '/api/keys/revoke';
-  const key = answeredKey(address, answered(address, body.toString('utf8'), path), path);
+  const answer = answered(address, body.toString('utf8'), path);
+  const key = answeredKey(address, answer, path);
+  const verb = answer['wasRevoked'] === true ? 'was revoked before:' : 'revoked';
   if (options.output === 'json') context.stdout.write(`${JSON.stringify({ key }, null, 2)}\n`);
-  else context.stdout.write(`revoked \`${escapeControls(key.name)}\` (${escapeControls(key.id)})\n`);
+  else context.stdout.write(`${verb} \`${escapeControls(key.name)}\` (${escapeControls(key.id)})\n`);
   return EXIT_CODES.ok.code;
 };

@@ -15,6 +15,8 @@ export interface AdminAddress {
   readonly prefix: string;
   /** Where to say which gateway answers: a default address may be that of another gateway than the one that was meant. */
   readonly tell?: Context['stderr'];
+  /** Where to say that the audit of the gateway lacks a change. */
+  readonly warn?: Context['stderr'];
 }
 
 /** The options that select an admin server. */
@@ -32,10 +34,12 @@ const DEFAULT_PORT = 15_000;
  *
  * @throws CommandError with exit name `usage` if the options select two, or if the address is invalid
  */
-export function adminAddress(
+export const adminAddress = (
   options: AdminOptions,
-  { env, stderr }: Pick<Context, 'env' | 'stderr'>,
-): AdminAddress {
+  context: Pick<Context, 'env' | 'stderr'>,
+): AdminAddress => ({ ...selected(options, context), warn: context.stderr });
+
+function selected(options: AdminOptions, { env, stderr }: Pick<Context, 'env' | 'stderr'>): AdminAddress {
   const { local, admin, proxyAdminPort } = options;
   if (admin !== undefined && (local || proxyAdminPort !== undefined))
     throw new CommandError('usage', '--admin and --local name two different gateways', 'use one of them');

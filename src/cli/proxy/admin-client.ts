@@ -1,5 +1,6 @@
 import { type IncomingMessage, STATUS_CODES, request as sendHttp } from 'node:http';
 import { request as sendHttps } from 'node:https';
+import { NOT_RECORDED } from '../../admin/not-recorded.ts';
 import { READ_ONLY } from '../../admin/read-only.ts';
 import { messageOf } from '../../core/errors.ts';
 import { CommandError } from '../../core/exit-codes.ts';
@@ -45,6 +46,11 @@ export async function ask(address: AdminAddress, request: AdminRequest): Promise
 export async function open(address: AdminAddress, request: AdminRequest): Promise<IncomingMessage> {
   await tellWhichGateway(address);
   const response = await answerTo(address, request);
+  const missing = response.headers[NOT_RECORDED];
+  if (missing !== undefined)
+    address.warn?.write(
+      `warning: the gateway could not write this to its audit (${escapeControls(String(missing))}): its log has the event, and says why\n`,
+    );
   if (response.statusCode === 200) return response;
   throw refusal(address, request, response, await readBody(address, response, LIMITS.traceReplyBytes, true));
 }

@@ -68,21 +68,23 @@ export class KeyList {
   }
 
   /**
-   * Revokes the key with this id or name. Returns it; undefined if there is none. Calls of models that have begun go on:
+   * Revokes the key with this id or name. Returns it, and whether it was not revoked before; undefined if there is none. Calls of models that have begun go on:
    * they have reserved what they use. `StandingWork` ends the rest.
    */
-  async revoke(idOrName: string): Promise<VirtualKey | undefined> {
+  async revoke(idOrName: string): Promise<{ readonly key: VirtualKey; readonly isNew: boolean } | undefined> {
     const all = await this.list();
     const key =
       all.find(({ id }) => id === idOrName) ??
       all.findLast(({ name, revokedAt }) => name === idOrName && revokedAt === undefined) ??
       all.findLast(({ name }) => name === idOrName);
-    if (key === undefined || key.revokedAt !== undefined) return key;
+    if (key === undefined) return undefined;
+    if (key.revokedAt !== undefined) return { key, isNew: false };
     const revoked = { ...key, revokedAt: Date.now() };
     const version = await this.#table.revoke(key.id, revoked.revokedAt);
-    if (version === undefined) return revoked;
+    // Another gateway has revoked it at the same time.
+    if (version === undefined) return { key: revoked, isNew: false };
     this.#set(revoked, version);
-    return revoked;
+    return { key: revoked, isNew: true };
   }
 
   close(): void {

@@ -37,6 +37,9 @@ export function backUpSqlite(path: string, to: string): number {
   }
 }
 
+/** What is changed in a copy before it takes the place of the present database. */
+type Amend = (present: DatabaseSync, copy: DatabaseSync) => void;
+
 /**
  * Replaces the database at `path` by a copy of one, whose tables may be older: the next start migrates them. The present one is
  * copied first; returns where, or undefined if there is none. No process may have it open.
@@ -47,17 +50,18 @@ export function restoreSqlite(
   path: string,
   from: string,
   schemas: readonly DatabaseSchema[],
-  now = new Date(),
+  amend: Amend = () => undefined,
 ): string | undefined {
   checkCopy(from, schemas);
   const isThere = existsSync(path);
-  const kept = isThere ? keepPresent(path, backupPath(path, now)) : undefined;
+  const kept = isThere ? keepPresent(path, backupPath(path, new Date())) : undefined;
   const partial = `${path}.partial`;
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     rmSync(partial, { force: true });
     createPrivateDatabase(partial);
     copyFileSync(from, partial);
+    if (kept !== undefined) amendCopy(partial, kept, amend);
     const file = openSync(partial, 'r+');
     fsyncSync(file);
     closeSync(file);
@@ -69,6 +73,18 @@ export function restoreSqlite(
     throw asDatabaseError(path, error);
   }
   return kept;
+}
+
+function amendCopy(copy: string, kept: string, amend: Amend): void {
+  const [database, present] = [new DatabaseSync(copy), opened(kept)];
+  try {
+    // With a log, the file alone would not have the changes.
+    database.exec('PRAGMA journal_mode = DELETE');
+    amend(present, database);
+  } finally {
+    database.close();
+    present.close();
+  }
 }
 
 function checkCopy(from: string, schemas: readonly DatabaseSchema[]): void {

@@ -4,6 +4,7 @@ import { isHttpUrl } from '../credentials/issuer-metadata.ts';
 import { credentialLocation, locationSchema } from '../credentials/location.ts';
 import { standingWork } from '../kernel/admission.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
+import type { ReloadedFile } from '../kernel/files/reloaded-file.ts';
 import { definePolicy } from '../kernel/policy.ts';
 import { DocumentClient } from '../transport/upstream/document-client.ts';
 import { issuerKeys } from './jwt/issuer.ts';
@@ -161,7 +162,7 @@ function providersOf({
 interface OpenProvider {
   readonly issuer: string;
   readonly validator: TokenValidator;
-  readonly reloads: readonly { readonly file: string; changed(): void }[];
+  readonly reloads: readonly ReloadedFile[];
 }
 
 function openProvider(

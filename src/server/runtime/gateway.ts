@@ -1,6 +1,7 @@
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { LineFormat, LineSink, Log } from '../../core/log.ts';
+import type { RereadProblem } from '../kernel/files/reloaded-file.ts';
 import { handleRequest } from '../kernel/pipeline.ts';
 import { replyToError } from '../kernel/request/error-response.ts';
 import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
@@ -82,8 +83,11 @@ export interface Gateway {
   reload(next: Runtime): Promise<void>;
   /** The first half of `reload`, for workers that activate a configuration together. Rejects as `reload` does. */
   prepare(next: Runtime): Promise<PreparedReload>;
-  /** Files that components of the active configuration reload themselves have changed. `files`: absolute paths. */
-  filesChanged(files: readonly string[]): void;
+  /**
+   * Files that components of the active configuration reload themselves have changed. `files`: absolute paths. Resolves to why one of them
+   * cannot be used, if so. Never rejects.
+   */
+  filesChanged(files: readonly string[]): Promise<RereadProblem>;
   /** Whether a shutdown has started. */
   readonly isClosing: boolean;
   /**
@@ -217,10 +221,11 @@ export class RunningGateway implements Gateway {
     this.#retirePrevious(removed, retired, tracingBefore === tracing ? undefined : tracingBefore);
   }
 
-  filesChanged(files: readonly string[]): void {
+  async filesChanged(files: readonly string[]): Promise<RereadProblem> {
     // A certificate and its key are read once if both have changed.
     const all = new Set(files.flatMap((file) => this.#runtime.reloadedFiles.get(file) ?? []));
-    for (const changed of all) changed();
+    const problems = await Promise.all([...all].map((changed) => changed()));
+    return problems.find((problem) => problem !== undefined);
   }
 
   get listeners(): Gateway['listeners'] {

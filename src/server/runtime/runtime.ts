@@ -20,6 +20,7 @@ import { unmatchedModelProblems } from '../config/unmatched-models.ts';
 import { workerProblems } from '../config/workers.ts';
 import type { GatewayDatabase } from '../database/gateway-database.ts';
 import type { Problem, RuntimeSettings, SecretNames } from '../kernel/compile-context.ts';
+import type { ReloadedFile } from '../kernel/files/reloaded-file.ts';
 import { Inspection } from '../kernel/inspection.ts';
 import type { ClientConnection } from '../kernel/request/client-connection.ts';
 import type { Listener } from '../kernel/request/request-context.ts';
@@ -101,7 +102,7 @@ export interface Runtime {
   /** Absolute paths of the files that it was compiled from: a change requires a reload. */
   readonly files: readonly string[];
   /** Absolute paths of files that policies reload themselves, with the functions to call after a change. */
-  readonly reloadedFiles: ReadonlyMap<string, readonly (() => void)[]>;
+  readonly reloadedFiles: ReadonlyMap<string, readonly ReloadedFile['changed'][]>;
   /**
    * What takes time before the first request: loads the code that the configuration names. Returns all problems. Called once,
    * by whoever is going to serve the runtime.
@@ -325,8 +326,8 @@ function withProcessOf({ config }: Config, loaded: Config): Config {
   return { ...loaded, config: { ...config, modelCatalog, adminRoles } };
 }
 
-function reloadedFilesOf(gateways: readonly GatewayRuntime[]): Map<string, (() => void)[]> {
-  const all = new Map<string, (() => void)[]>();
+function reloadedFilesOf(gateways: readonly GatewayRuntime[]): Map<string, ReloadedFile['changed'][]> {
+  const all = new Map<string, ReloadedFile['changed'][]>();
   const policies = gateways
     .flatMap(({ listeners }) => listeners)
     .flatMap((listener) => [
@@ -336,7 +337,7 @@ function reloadedFilesOf(gateways: readonly GatewayRuntime[]): Map<string, (() =
         ...route.backends.flatMap((backend) => backend.policies),
       ]),
     ]);
-  const add = ({ file, changed }: { readonly file: string; changed(): void }): void =>
+  const add = ({ file, changed }: ReloadedFile): void =>
     void all.set(file, [...(all.get(file) ?? []), changed]);
   for (const { reloads = [] } of policies) for (const file of reloads) add(file);
   for (const { entrances } of gateways)

@@ -1,6 +1,7 @@
 import type { LineFormat } from '../../core/log.ts';
 import type { TraceEvent } from '../../core/trace/event.ts';
 import type { Environment } from '../../core/yaml/env.ts';
+import type { RereadProblem } from '../kernel/files/reloaded-file.ts';
 import type { MetricValues } from '../observe/metrics/family.ts';
 import type { ProcessView } from './process-view.ts';
 
@@ -59,7 +60,7 @@ export type WorkerCalls = Omit<{ [Name in keyof ProcessView]: ProcessView[Name] 
   /** Activates the configuration that was prepared, or discards it. */
   commit(): void;
   abort(): Promise<void>;
-  filesChanged(files: readonly string[]): void;
+  filesChanged(files: readonly string[]): Promise<RereadProblem>;
   /** Finishes open requests, and ends. */
   drain(): Promise<void>;
   peers(peers: PeerList): void;

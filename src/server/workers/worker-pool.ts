@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS, type Limits } from '../../core/limits.ts';
 import type { LineSink, Log } from '../../core/log.ts';
+import type { RereadProblem } from '../kernel/files/reloaded-file.ts';
 import { DroppedLinesReporter } from '../observe/access-log.ts';
 import type { MetricValues } from '../observe/metrics/family.ts';
 import type { Metrics } from '../observe/metrics/metrics.ts';
@@ -191,11 +192,13 @@ export class WorkerPool
     await Promise.all(unused.map(({ value }) => value.close?.()));
   }
 
-  filesChanged(files: readonly string[]): void {
-    for (const worker of this.processes) worker.link.tell('filesChanged', files);
+  async filesChanged(files: readonly string[]): Promise<RereadProblem> {
+    // One that ends will not read them.
+    const asked = this.processes.map(({ link }) => link.call('filesChanged', files).catch(() => undefined));
     // This process ends no TLS: it shows the certificates that the workers have, and trusts them.
     for (const { tls } of this.#active.gateways.flatMap(({ entrances }) => entrances))
-      for (const { file, changed } of tls?.reloads ?? []) if (files.includes(file)) changed();
+      for (const { file, changed } of tls?.reloads ?? []) if (files.includes(file)) void changed();
+    return (await Promise.all(asked)).find((problem) => typeof problem === 'string');
   }
 
   recordRequests(): () => void {

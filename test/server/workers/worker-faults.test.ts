@@ -237,7 +237,7 @@ test('a file that changes while a worker starts does not break it', async () => 
   const before = gate.pids();
   process.kill(before[0] as number, 'SIGKILL');
   await until(() => {
-    gate.pool.filesChanged(['/keys.json']);
+    void gate.pool.filesChanged(['/keys.json']);
     return gate.pids().length === 2 && !gate.pids().includes(before[0] as number);
   }, 20_000);
   expect((await freshly(gate.url)).status).toBe(200);

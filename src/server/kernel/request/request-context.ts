@@ -5,6 +5,7 @@ import type { BodyWriter } from '../../../core/body-writer.ts';
 import type { AppError, Reason } from '../../../core/errors.ts';
 import type { TracePlace } from '../../../core/trace/event.ts';
 import type { Admitter } from '../admission.ts';
+import type { ReloadedFile } from '../files/reloaded-file.ts';
 // oxlint-disable-next-line import/no-cycle -- a request has an observer, which is shown the request. The only circle, of three files.
 import type { RequestObserver, RequestSpan } from '../observer.ts';
 import type { SlotHolder } from '../slot.ts';
@@ -59,8 +60,8 @@ export interface Policy {
   readonly pathsBelow?: readonly string[];
   /** Host names of the route according to the policy's configuration. */
   readonly hostnames?: readonly string[];
-  /** Absolute paths of files that the policy reloads itself: `changed` is called after the file has changed. */
-  readonly reloads?: readonly { readonly file: string; changed(): void }[];
+  /** Files that the policy reloads itself. */
+  readonly reloads?: readonly ReloadedFile[];
   /** If it finds out who calls: what is known of callers before they call. */
   readonly identifies?: Identification;
   request?(ctx: RequestContext): undefined | Reply | Promise<undefined | Reply>;

@@ -10,6 +10,7 @@ import { defineVariable } from '../../expressions/variable.ts';
 import { Admitter, admitting } from '../../kernel/admission.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { missingConfigFile, resolveConfigFile } from '../../kernel/files/config-file.ts';
+import type { RereadProblem } from '../../kernel/files/reloaded-file.ts';
 import { definePolicy, readsMemberOf } from '../../kernel/policy.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { principal } from '../../kernel/request/shared-slots.ts';
@@ -120,19 +121,22 @@ export const basicAuth = definePolicy({
         : { reloads: [{ file: resolveConfigFile(context.folder, htpasswd.file), changed: reread }] }),
     };
 
-    function reread(): void {
-      if (typeof htpasswd === 'string') return;
+    function reread(): RereadProblem {
+      if (typeof htpasswd === 'string') return undefined;
       try {
         const users = parseUsers(readFileSync(resolveConfigFile(context.folder, htpasswd.file), 'utf8'));
         // As when the configuration is read: a file that is being written is empty for a moment.
         if (users.hashes.size === 0) throw new Error('there are no users');
-        if (!passwords.replace(users)) return;
+        if (!passwords.replace(users)) return undefined;
         context.log.info('auth', 'users were read', {
           users: users.hashes.size,
           unusable: users.unusable.length,
         });
+        return undefined;
       } catch (error) {
-        context.log.warn('auth', 'users could not be read', { problem: messageOf(error) });
+        const problem = messageOf(error);
+        context.log.warn('auth', 'users could not be read', { problem });
+        return problem;
       }
     }
   },

@@ -4,6 +4,7 @@ import { messageOf } from '../../../core/errors.ts';
 import { isRecord, membersOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
+import type { RereadProblem } from '../../kernel/files/reloaded-file.ts';
 import type { Document } from '../../transport/upstream/document-client.ts';
 
 /** No key set has been loaded yet: the provider is down, or its document is unusable. The message gives the reason. */
@@ -28,7 +29,7 @@ export class KeySet {
   #loadedAt = Number.NEGATIVE_INFINITY;
   /** When an unknown `kid` last caused a load, in ms of `#now`. */
   #unknownKidAt = Number.NEGATIVE_INFINITY;
-  #loading: Promise<void> | undefined;
+  #loading: Promise<RereadProblem> | undefined;
   #problem = '';
   /** Called when the keys have changed: tokens that were validated with the old ones must be validated again. */
   onChanged: () => void = () => undefined;
@@ -70,26 +71,36 @@ export class KeySet {
     }
     await this.#loading;
     if (this.#keys.has(kid)) return;
-    if (this.#now() - this.#unknownKidAt < LIMITS.keyRefetchInterval) return this.#loading;
+    if (this.#now() - this.#unknownKidAt < LIMITS.keyRefetchInterval) {
+      await this.#loading;
+      return;
+    }
     this.#unknownKidAt = this.#now();
     this.#log.debug('auth', 'a token names an unknown key: the keys are loaded again');
     await this.#loadOnce();
   }
 
-  /** For a source that has changed: cached keys are loaded again now. If there are none, the next token loads them. */
-  reread(): void {
-    if (this.#keys === undefined) this.#loadedAt = Number.NEGATIVE_INFINITY;
-    else void Promise.resolve(this.#loading).then(() => this.#loadOnce());
+  /**
+   * For a source that has changed: cached keys are loaded again now. If there are none, the next token loads them. Resolves to why they
+   * cannot be used. Never rejects.
+   */
+  async reread(): Promise<RereadProblem> {
+    if (this.#keys === undefined) {
+      this.#loadedAt = Number.NEGATIVE_INFINITY;
+      return undefined;
+    }
+    await this.#loading;
+    return this.#loadOnce();
   }
 
-  #loadOnce(): Promise<void> {
+  #loadOnce(): Promise<RereadProblem> {
     this.#loading ??= this.#load().finally(() => {
       this.#loading = undefined;
     });
     return this.#loading;
   }
 
-  async #load(): Promise<void> {
+  async #load(): Promise<RereadProblem> {
     try {
       const { value, lifetime } = await this.#source();
       const { keys, fingerprint } = await importKeySet(value, this.#log);
@@ -101,12 +112,14 @@ export class KeySet {
       // Keys in the configuration have no time limit.
       const validFor = Number.isFinite(lifetime) ? { 'valid.s': Math.round(lifetime / 1000) } : {};
       this.#log.debug('auth', 'signing keys were read', { keys: this.size, changed, ...validFor });
+      return undefined;
     } catch (error) {
       this.#problem = messageOf(error);
       this.#log.warn('auth', 'signing keys could not be read', {
         problem: this.#problem,
         ...(this.#keys === undefined ? {} : { kept: this.#keys.size }),
       });
+      return this.#problem;
     } finally {
       this.#loadedAt = this.#now();
     }

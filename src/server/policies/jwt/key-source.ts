@@ -5,7 +5,7 @@ import { LIMITS } from '../../../core/limits.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { missingConfigFile, resolveConfigFile } from '../../kernel/files/config-file.ts';
 import { readJsonFile } from '../../kernel/files/json-file.ts';
-import type { Policy } from '../../kernel/request/request-context.ts';
+import type { ReloadedFile } from '../../kernel/files/reloaded-file.ts';
 import { type DocumentClient, readDocument } from '../../transport/upstream/document-client.ts';
 import type { KeySource } from './key-set.ts';
 
@@ -105,8 +105,8 @@ function fileProblem(path: string, { member, has }: DocumentKind): string | unde
 export function watchedDocument(
   jwks: Jwks | undefined,
   folder: string,
-  changed: () => void,
-): NonNullable<Policy['reloads']> {
+  changed: ReloadedFile['changed'],
+): readonly ReloadedFile[] {
   if (typeof jwks !== 'object' || !('file' in jwks)) return [];
   return [{ file: resolveConfigFile(folder, jwks.file), changed }];
 }

@@ -7,6 +7,7 @@ import { toCel } from '../../expressions/cel/values.ts';
 import { defineVariable } from '../../expressions/variable.ts';
 import { standingWork } from '../../kernel/admission.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
+import type { ReloadedFile } from '../../kernel/files/reloaded-file.ts';
 import type { CallMeter } from '../../kernel/observer.ts';
 import { definePolicy } from '../../kernel/policy.ts';
 import { jwtClaims, scopeChallenge } from '../../kernel/request/shared-slots.ts';
@@ -207,7 +208,12 @@ export function createValidator(
   folder: string,
   log: Log,
   meter?: CallMeter,
-): { validator: TokenValidator; client: DocumentClient; close: () => Promise<void>; reread: () => void } {
+): {
+  validator: TokenValidator;
+  client: DocumentClient;
+  close: () => Promise<void>;
+  reread: ReloadedFile['changed'];
+} {
   const client = new DocumentClient(meter);
   const rules = {
     issuer: config.issuer,

@@ -98,7 +98,7 @@ export class Provider {
   }
 
   /** For metadata that has changed: the next sign-in reads it again. */
-  reread(): void {
+  reread(): undefined {
     if (this.#options.endpoints !== undefined) return;
     this.#expiresAt = 0;
     this.#retryAt = 0;

@@ -25,20 +25,6 @@ export class ChangedFiles {
     }
     return changed;
   }
-
-  /** What has changed beside the text of the configuration: names of variables and files. */
-  besideText(
-    before: Environment,
-    runtime: Pick<Runtime, 'env' | 'files' | 'reloadedFiles'>,
-  ): string | undefined {
-    const files = this.of(filesOf(runtime)).slice(0, LIMITS.reloadNames).join(', ');
-    const variables = changedNames(before, runtime.env);
-    const parts = [
-      ...(variables === undefined ? [] : [`variables ${variables}`]),
-      ...(files === '' ? [] : [`files ${files}`]),
-    ];
-    return parts.length === 0 ? undefined : `changed: ${parts.join('; ')}`;
-  }
 }
 
 /** Names of the variables whose values differ; undefined if there are none. */

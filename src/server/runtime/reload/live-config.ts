@@ -14,6 +14,7 @@ import type { Change } from '../../audit/refusals.ts';
 import { loadConfigText } from '../../config/load.ts';
 import { redactorOf } from '../../config/redact.ts';
 import type { Config } from '../../config/schema.ts';
+import type { RereadProblem } from '../../kernel/files/reloaded-file.ts';
 import { findProblems } from '../find-problems.ts';
 import type { Gateway } from '../gateway.ts';
 import { PortError, portDiagnostic } from '../port.ts';
@@ -96,6 +97,8 @@ export class LiveConfig {
   #waiting: { isForced: boolean; actor: Actor; done: Promise<boolean> } | undefined;
   /** What the last attempt has come to, for the audit; undefined if there was nothing to load. */
   #attempt: Pick<Change, 'outcome' | 'after' | 'detail'> | undefined;
+  /** What the last reload has changed, for the audit: names, never values. */
+  #changes: string | undefined;
   /** Of the active configuration, for the audit. */
   readonly #changed = new ChangedFiles();
   #isClosed = false;
@@ -140,7 +143,7 @@ export class LiveConfig {
    */
   async reload(actor: Actor = { kind: 'program' }): Promise<boolean> {
     const done = await this.#enqueue(true, actor);
-    this.#options.gateway.filesChanged([...this.#served.runtime.reloadedFiles.keys()]);
+    void this.#options.gateway.filesChanged([...this.#served.runtime.reloadedFiles.keys()]);
     return done;
   }
 
@@ -154,25 +157,29 @@ export class LiveConfig {
   #filesChanged(files: readonly string[]): void {
     const { path, log, variables } = this.#options;
     log.debug(SCOPE, 'files have changed', { files: files.slice(0, LIMITS.reloadNames).join(', ') });
-    this.#options.gateway.filesChanged(files);
-    this.#auditReread();
+    void this.#auditReread(this.#options.gateway.filesChanged(files));
     if (files.some((file) => file === variables?.path || this.#compiledFrom.includes(file)))
       void this.#enqueue(true, WATCH);
     else if (path !== undefined && files.includes(path)) void this.#enqueue(false, WATCH);
   }
 
   /** Says in the audit which files have changed that are read again without a reload. What they contain is a secret. */
-  #auditReread(): void {
+  async #auditReread(reading: Promise<RereadProblem>): Promise<void> {
     const { runtime } = this.#served;
     const reread = [...runtime.reloadedFiles.keys()].filter((file) => !runtime.files.includes(file));
     const changed = this.#changed.of(reread);
+    const problem = await reading;
     if (changed.length === 0) return;
-    void auditOf.get(runtime.settings)?.record({
+    await auditOf.get(runtime.settings)?.record({
       action: 'file.reload',
-      outcome: 'done',
+      outcome: problem === undefined ? 'done' : 'failed',
       actor: WATCH,
       target: changed.slice(0, LIMITS.reloadNames).join(', '),
-      detail: 'changed; the log says if it cannot be used',
+      ...(problem !== undefined && {
+        detail: redactorOf(this.#served.source, this.#env).text(
+          `the previous content stays in use: ${problem}`,
+        ),
+      }),
     });
   }
 
@@ -266,7 +273,6 @@ export class LiveConfig {
     }
     // Validating and compiling block the event loop: requests are handled in between.
     await new Promise((resolve) => setImmediate(resolve));
-    const before = this.env;
     const done = await this.#serve({ config, source, diagnostics }, env, started);
     if (done) {
       const { reloads } = this.#state;
@@ -275,7 +281,7 @@ export class LiveConfig {
       this.#attempt = {
         outcome: 'done',
         after: hashOf(text),
-        detail: this.#changed.besideText(before, this.#served.runtime),
+        detail: this.#changes,
       };
       await this.#watchFiles();
     }
@@ -311,13 +317,23 @@ export class LiveConfig {
       return false;
     }
     this.#served = { config: runtime.config, runtime, source, diagnostics: all };
-    log.info(SCOPE, 'configuration reloaded', {
-      file: this.#options.file,
+    const restart = needRestart(runtime.config, config);
+    const files = this.#changed.of(filesOf(runtime)).slice(0, LIMITS.reloadNames);
+    const changes = {
       ...changesBetween(previous, runtime),
       variables: changedNames(previous.env, env),
+      ...(files.length > 0 && { files: files.join(', ') }),
+    };
+    this.#changes = inWords({
+      ...changes,
+      ...(restart.length > 0 && { 'after a restart': restart.join(', ') }),
+    });
+    log.info(SCOPE, 'configuration reloaded', {
+      file: this.#options.file,
+      ...changes,
       ms: Math.round(performance.now() - started),
     });
-    this.#warn(before, all, needRestart(runtime.config, config));
+    this.#warn(before, all, restart);
     return true;
   }
 
@@ -384,3 +400,11 @@ const hashOf = (text: string): string => hash('sha256', text);
 
 /** Of what is reloaded because a file has changed. */
 const WATCH: Actor = { kind: 'watch' };
+
+/** Fields of the log line, as the detail of an event. */
+function inWords(changes: Readonly<Record<string, string | undefined>>): string | undefined {
+  const parts = Object.entries(changes).flatMap(([what, names]) =>
+    names === undefined ? [] : [`${what}: ${names}`],
+  );
+  return parts.length === 0 ? undefined : `changed: ${parts.join('; ')}`;
+}

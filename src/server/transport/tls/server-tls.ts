@@ -6,6 +6,7 @@ import { messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { choice, mapping } from '../../../core/schema/mapping.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
+import type { ReloadedFile, RereadProblem } from '../../kernel/files/reloaded-file.ts';
 import {
   type CertificateFiles,
   expiryOf,
@@ -116,7 +117,7 @@ export interface TlsDefaults {
 export interface ReloadedTls extends ServerTls {
   /** The certificate in use (PEM): the one that clients are shown, or that of the authority which issues theirs. */
   readonly certificate: Buffer | undefined;
-  readonly reloads: readonly { readonly file: string; changed(): void }[];
+  readonly reloads: readonly ReloadedFile[];
 }
 
 /** Reads the files of a `tls` section. Reports a problem for each one that cannot be used. */
@@ -153,10 +154,10 @@ export function compileServerTls(
     context.inspection.certificates.push(() => state);
   }
   let used = first.files;
-  const changed = (): void => {
+  const changed = (): RereadProblem => {
     const read = readCertificateFiles(config, folder);
     // A worker is told of all files when it has started, and a link may have changed to a file of the same content.
-    if (state.isCurrent && isDeepStrictEqual(read.files, used)) return;
+    if (state.isCurrent && isDeepStrictEqual(read.files, used)) return undefined;
     const problem = errorIn(read);
     state.isCurrent = problem === undefined;
     if (problem !== undefined) {
@@ -166,7 +167,7 @@ export function compileServerTls(
         problem: problem.message,
       });
       settings.counter('tlsReloads')(['failed']);
-      return;
+      return problem.message;
     }
     used = read.files;
     tls.options = optionsOf(read.files);
@@ -179,6 +180,7 @@ export function compileServerTls(
         problem: message,
       });
     settings.counter('tlsReloads')(['loaded']);
+    return undefined;
   };
   return Object.assign(tls, { reloads: first.paths.map((path) => ({ file: path, changed })) });
 }

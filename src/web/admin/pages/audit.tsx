@@ -187,7 +187,7 @@ function Row({ event }: { readonly event: AuditEventView }): ReactNode {
           )}
           {before === undefined && after === undefined ? null : (
             <div className="quiet">
-              SHA-256 <Hash text={before} /> → <Hash text={after} />
+              SHA-256 <Hash text={before} /> → {outcome === 'done' ? <Hash text={after} /> : 'unchanged'}
             </div>
           )}
         </div>

@@ -114,7 +114,7 @@ describe('the source of a key set', () => {
   });
 
   test('is watched if it is a file', () => {
-    const changed = (): void => undefined;
+    const changed = (): undefined => undefined;
     for (const jwks of [undefined, '{"keys":[]}', { url: 'https://idp.example/keys' }])
       expect(watchedDocument(jwks, folder.path, changed)).toEqual([]);
     expect(watchedDocument({ file: 'keys.json' }, folder.path, changed)).toEqual([

@@ -72,7 +72,7 @@ describe('KeySet reads', () => {
   test('KeySet is read on the first token, and once for concurrent tokens', async () => {
     const set = scripted(one);
     set.keys.keepFresh();
-    set.keys.reread();
+    void set.keys.reread();
     expect([set.keys.get('one'), set.keys.size, set.reads]).toEqual([undefined, 0, 0]);
     const verdicts = await Promise.all(Array.from({ length: 1_000 }, () => set.verdict(one)));
     expect(new Set(verdicts)).toEqual(new Set(['accepted']));
@@ -229,7 +229,7 @@ test('a token whose key is removed during signature verification is not cached',
   // The key is looked up synchronously; the keys change before the signature is verified.
   const verdict = set.verdict(one, text);
   set.published = [two.jwk];
-  set.keys.reread();
+  void set.keys.reread();
   expect(await verdict).toBe('accepted');
   expect(set.reads).toBe(2);
   expect(set.validator.remembered).toBe(0);
@@ -266,7 +266,7 @@ test('a KeySet that failed is read for the next token when its source has change
   set.failure = 'down';
   expect(await set.verdict(one)).toBe('down');
   set.failure = undefined;
-  set.keys.reread();
+  void set.keys.reread();
   expect(set.reads).toBe(1);
   expect(await set.verdict(one)).toBe('accepted');
 });
