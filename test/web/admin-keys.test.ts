@@ -5,6 +5,7 @@ import { budgetGateway, spending } from '../kit/budgets.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { gateway } from '../kit/gateway.ts';
 import { CHAT, chat, llmProvider } from '../kit/llm-provider.ts';
+import { send } from '../kit/send.ts';
 import { until } from '../kit/until.ts';
 import { expectAccessible, watchedPage } from '../kit/web-page.ts';
 
@@ -50,6 +51,9 @@ browserTest(
     expect((await chat(gate, { ...CHAT, max_tokens: 20 }, { authorization })).status).toBe(200);
     await row.getByRole('button', { name: 'Revoke' }).click();
     await dialog.getByRole('button', { name: 'Revoke' }).click();
+    await page.getByText('1 revoked key not shown').waitFor();
+    expect(await row.count()).toBe(0);
+    await page.getByLabel('Show revoked keys').check();
     await row.getByText('revoked').waitFor();
     expect((await chat(gate, CHAT, { authorization })).status).toBe(401);
     await page.setViewportSize({ width: 390, height: 780 });
@@ -207,3 +211,61 @@ browserTest(
     expect(await fact('Month at this rate').innerText()).toBe('–');
   },
 );
+
+browserTest('ten thousand keys are found by name and team, and shown in pages', async (browser) => {
+  await using folder = await temporaryFolder();
+  await using provider = await llmProvider();
+  await using gate = await budgetGateway(
+    provider,
+    folder.path,
+    { apiKey: { mode: 'strict', virtualKeys: {} } },
+    { options: { admin: true, webApp: ADMIN_PAGES } },
+  );
+  const { database } = gate.live.served.runtime;
+  const settings = (at: number): string =>
+    JSON.stringify({ metadata: { team: at === 77 ? 'night' : 'day' }, budgets: ['10USD/day'] });
+  await database?.transaction([
+    ...Array.from({ length: 10_000 }, (_, at) => ({
+      sql: 'INSERT INTO agctl_keys (id, name, hash, hint, settings, created_at, revoked_at) VALUES (?, ?, ?, ?, ?, ?, ?)',
+      values: [`id${at}`, `key-${at}`, `hash${at}`, 'abcd', settings(at), at, at % 10 === 0 ? at : null],
+    })),
+    { sql: 'UPDATE agctl_key_changes SET count = count + 1 WHERE id = 1' },
+  ]);
+  const list = async (query: string) => send(`${gate.admin}/api/keys${query}`);
+  const { page, problems } = await watchedPage(browser, gate.admin);
+  await page.goto(`${gate.admin}/ui/keys`);
+  await page.getByText('1–50 of 9,000 keys; 1,000 revoked keys not shown').waitFor();
+  const rows = page.getByRole('region', { name: 'Keys', exact: true }).locator('tbody tr');
+  expect(await rows.count()).toBe(50);
+  expect(await rows.first().innerText()).toContain('key-9999');
+  expect(Number(await page.evaluate('document.querySelectorAll("*").length'))).toBeLessThan(3_000);
+  await page.getByRole('button', { name: 'Older' }).click();
+  await page.getByText('51–100 of 9,000 keys').waitFor();
+  await page.getByRole('button', { name: 'Newer' }).click();
+  await page.getByText('1–50 of 9,000 keys').waitFor();
+  await page.getByLabel('Search').fill('NIGHT');
+  await page.getByText('1–1 of 1 key').waitFor();
+  expect(await rows.first().innerText()).toContain('key-77');
+  await expectAccessible(page);
+  await page.getByLabel('Search').fill('key-10');
+  await page.getByLabel('Show revoked keys').check();
+  await page.getByText('1–50 of 111 keys').waitFor();
+  expect(problems).toEqual([]);
+  // The command line lists all, oldest first; what is asked for is checked.
+  const all = JSON.parse((await list('')).text);
+  expect([all.keys.length, all.keys[0].name, all.next]).toEqual([10_000, 'key-0', null]);
+  const pages = [JSON.parse((await list('?limit=500&search=key-9')).text)];
+  while (pages.at(-1).next !== null)
+    pages.push(JSON.parse((await list(`?limit=500&search=key-9&after=${pages.at(-1).next}`)).text));
+  expect(pages.map(({ keys }) => keys.length)).toEqual([500, 500, 111]);
+  expect(new Set(pages.flatMap(({ keys }) => keys.map(({ id }: { id: string }) => id))).size).toBe(1_111);
+  for (const wrong of [
+    '?limit=501',
+    '?limit=0',
+    '?after=id1',
+    '?limit=5&after=none',
+    '?limit=5&revoked=no',
+    '?page=2',
+  ])
+    expect([wrong, (await list(wrong)).status]).toEqual([wrong, 400]);
+});

@@ -14,12 +14,14 @@ import type { Runtime } from '../../server/runtime/runtime.ts';
 import { unpricedModels } from '../../server/runtime/unpriced-models.ts';
 import type { EndpointCall } from '../call.ts';
 import { defineEndpoint, sendJson, sendText, shows } from '../endpoint.ts';
+import { keyPage } from '../key-query.ts';
 import { readOnlyRefusal } from '../read-only.ts';
+import { answer } from '../record-query.ts';
 import type { Admin } from '../sources.ts';
 
 /**
- * Virtual keys, `{keys: [ShownKey], readOnly}` (`core/virtual-key.ts`; `readOnly`: why keys cannot be created or
- * revoked, or null). POST creates one: `{name, allowedModels?, metadata?,
+ * Virtual keys, `{keys: [ShownKey], next, total, hidden, readOnly}` (`core/virtual-key.ts`; `readOnly`: why keys cannot be created or
+ * revoked, or null): all of them, oldest first, or with `limit` a page (`admin/key-query.ts`). POST creates one: `{name, allowedModels?, metadata?,
  * budgets?, expiresAt?}` returns `{secret, key: ShownKey, warnings: string[]}`; `secret` is the key itself, which is never
  * shown again.
  */
@@ -29,9 +31,14 @@ export const keys = defineEndpoint({
   handle: (request, reply, admin, call) =>
     withSpending(admin, request, reply, async (spending) => {
       if (request.method === 'GET')
-        return sendJson(reply, {
-          keys: await shownKeys(spending, await spending.keys.list()),
-          readOnly: readOnlyRefusal(admin) ?? roleRefusal(call) ?? null,
+        return answer(reply, async () => {
+          const { keys: listed, next, ...counts } = keyPage(request, await spending.keys.list());
+          return {
+            keys: await shownKeys(spending, listed),
+            next: next ?? null,
+            ...counts,
+            readOnly: readOnlyRefusal(admin) ?? roleRefusal(call) ?? null,
+          };
         });
       const settings = readKeySettings(jsonIn(textIn(request.body)), Date.now());
       if (typeof settings === 'string') return sendText(reply, 400, `${settings}\n`);

@@ -39,6 +39,8 @@ export const ADMIN_LIMITS = {
   auditExpiryInterval: 3600 * SECOND,
   /** Events of one page of `/api/audit`. */
   auditPage: 500,
+  /** Keys of one page of `/api/keys`. */
+  keyPage: 500,
   /** Characters of the configuration dump that are serialized before other work gets a turn. */
   dumpChunkLength: 64 * KIB,
   /**

@@ -51,12 +51,7 @@ export function NewKey({ created }: { readonly created: () => void }): ReactNode
           </label>
           <label className="grow">
             Budgets (empty for none)
-            <input
-              name="budgets"
-              autoComplete="off"
-              spellCheck={false}
-              placeholder="10USD/day, 1000000tokens/month"
-            />
+            <input name="budgets" autoComplete="off" spellCheck={false} placeholder="10USD/day" />
           </label>
           <label>
             Expires

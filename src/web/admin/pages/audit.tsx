@@ -8,7 +8,8 @@ import { navigate, useLocation } from '../../shared/router.tsx';
 import { visible } from '../../shared/visible.ts';
 import { WithCode } from '../../shared/with-code.tsx';
 
-const PAGE = 50;
+/** Events of one page: where each is a card, fifty would be twelve thousand pixels high. */
+const PAGE = matchMedia('(max-width: 40rem)').matches ? 15 : 50;
 
 const SINCE = [
   ['', 'any time'],
@@ -153,7 +154,7 @@ function Row({ event }: { readonly event: AuditEventView }): ReactNode {
   return (
     <tr>
       <th scope="row">
-        <code>{visible(action)}</code>
+        <code className="whole">{visible(action)}</code>
       </th>
       <td className={`short ${tone}`} data-name="Outcome">
         <span>
@@ -174,7 +175,9 @@ function Row({ event }: { readonly event: AuditEventView }): ReactNode {
       <td data-name="From">
         <span>
           {visible(from?.address ?? '–')}
-          {from?.proxy === undefined ? null : <span className="quiet"> via {visible(from.proxy)}</span>}
+          {from?.proxy === undefined || from.proxy === from.address ? null : (
+            <span className="quiet"> via {visible(from.proxy)}</span>
+          )}
         </span>
       </td>
       <td className="any" data-name="What">

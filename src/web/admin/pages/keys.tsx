@@ -1,8 +1,8 @@
-import { type ReactNode, useRef, useState } from 'react';
+import { type ReactNode, useEffect, useRef, useState } from 'react';
 import type { ShownBudget, ShownKey } from '../../../core/virtual-key.ts';
 import { ApiError, ask } from '../../shared/api.ts';
 import { Failure } from '../../shared/form.tsx';
-import { count, time } from '../../shared/format.ts';
+import { count, counted, time } from '../../shared/format.ts';
 import { Problem } from '../../shared/problem.tsx';
 import { Link } from '../../shared/router.tsx';
 import { say } from '../../shared/toasts.tsx';
@@ -15,21 +15,44 @@ import { dollars } from '../model/money.ts';
 import { NoDatabase } from '../parts/no-database.tsx';
 
 const EVERY = 5_000;
+/** Keys of one page. */
+const PAGE = 50;
+/** In ms. */
+const TYPING = 200;
 
 interface Subject extends ShownBudget {
   readonly name: string;
   readonly subject?: string;
 }
 
+/** A page of keys, newest first. */
 interface Listed {
   readonly keys: readonly ShownKey[];
+  /** Where the next page begins, or null. */
+  readonly next: string | null;
+  /** Of all pages, and how many more there would be with revoked ones. */
+  readonly total: number;
+  readonly hidden: number;
   /** Why keys cannot be created or revoked, or null. */
   readonly readOnly: string | null;
 }
 
 /** Virtual keys with their budgets, and budgets of the configuration. */
 export function Keys(): ReactNode {
-  const { data, error, reload } = useLoaded<Listed>('/api/keys', EVERY);
+  const [search, setSearch] = useState('');
+  const [isWithRevoked, setWithRevoked] = useState(false);
+  // Where the pages before this one begin: the last one is shown.
+  const [starts, setStarts] = useState<readonly string[]>(['']);
+  const wanted = useLater(search, TYPING);
+  const { data, error, reload } = useLoaded<Listed>(
+    `/api/keys?${new URLSearchParams({
+      limit: String(PAGE),
+      search: wanted,
+      revoked: String(isWithRevoked),
+      after: starts.at(-1) ?? '',
+    })}`,
+    EVERY,
+  );
   if (error instanceof ApiError && error.status === 409) return <NoDatabase what="Keys and budgets" />;
   if (data === undefined)
     return error === undefined ? (
@@ -49,7 +72,44 @@ export function Keys(): ReactNode {
           Keys cannot be created or revoked from here: <WithCode text={data.readOnly} />.
         </p>
       )}
-      <KeyTable keys={data.keys} changed={data.readOnly === null ? reload : undefined} />
+      {data.total + data.hidden === 0 && wanted === '' ? (
+        <p className="panel">
+          There is no key yet. Routes whose policy <code>apiKey</code> has <code>virtualKeys: {'{}'}</code>{' '}
+          accept those that are created here or with <code>agctl keys create</code>.
+        </p>
+      ) : (
+        <section className="panel" aria-labelledby="keys">
+          <h2 id="keys">Keys</h2>
+          <search className="row bar">
+            <label className="grow">
+              Search
+              <input
+                type="search"
+                spellCheck={false}
+                placeholder="name, id, team or other metadata"
+                value={search}
+                onChange={({ target }) => {
+                  setSearch(target.value);
+                  setStarts(['']);
+                }}
+              />
+            </label>
+            <label className="choice">
+              <input
+                type="checkbox"
+                checked={isWithRevoked}
+                onChange={({ target }) => {
+                  setWithRevoked(target.checked);
+                  setStarts(['']);
+                }}
+              />
+              Show revoked keys
+            </label>
+          </search>
+          <KeyTable keys={data.keys} changed={data.readOnly === null ? reload : undefined} />
+          <Paging data={data} starts={starts} go={setStarts} />
+        </section>
+      )}
       <Spend />
       <Budgets />
     </>
@@ -70,36 +130,70 @@ function KeyTable({
   /** Without it, keys cannot be revoked. */
   readonly changed: (() => void) | undefined;
 }): ReactNode {
-  if (keys.length === 0)
-    return (
-      <p className="panel">
-        There is no key yet. Routes whose policy <code>apiKey</code> has <code>virtualKeys: {'{}'}</code>{' '}
-        accept those that are created here or with <code>agctl keys create</code>.
-      </p>
-    );
+  if (keys.length === 0) return <p className="quiet">No such keys.</p>;
   return (
-    <section className="panel" aria-labelledby="keys">
-      <h2 id="keys">Keys</h2>
-      <div className="scroll">
-        <table className="cards">
-          <thead>
-            <tr>
-              {['Name', 'Team', 'State', 'Models', 'Budgets', 'Created', 'Expires', ''].map((name) => (
-                <th key={name} scope="col">
-                  {name === '' ? <span className="unseen">Actions</span> : name}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {keys.map((key) => (
-              <KeyRow key={key.id} shown={key} changed={changed} />
+    <div className="scroll">
+      <table className="cards">
+        <thead>
+          <tr>
+            {['Name', 'Team', 'State', 'Models', 'Budgets', 'Created', 'Expires', ''].map((name) => (
+              <th key={name} scope="col">
+                {name === '' ? <span className="unseen">Actions</span> : name}
+              </th>
             ))}
-          </tbody>
-        </table>
-      </div>
-    </section>
+          </tr>
+        </thead>
+        <tbody>
+          {keys.map((key) => (
+            <KeyRow key={key.id} shown={key} changed={changed} />
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
+}
+
+function Paging({
+  data: { keys, next, total, hidden },
+  starts,
+  go,
+}: {
+  readonly data: Listed;
+  readonly starts: readonly string[];
+  readonly go: (starts: readonly string[]) => void;
+}): ReactNode {
+  const first = (starts.length - 1) * PAGE;
+  const revoked = hidden === 0 ? '' : `; ${counted(hidden, 'revoked key')} not shown`;
+  return (
+    <nav className="row bar" aria-label="Pages of keys">
+      <span className="quiet" role="status">
+        {keys.length === 0
+          ? `0 of ${counted(total, 'key')}`
+          : `${count(first + 1)}–${count(first + keys.length)} of ${counted(total, 'key')}`}
+        {revoked}
+      </span>
+      {starts.length === 1 ? null : (
+        <button type="button" onClick={() => go(starts.slice(0, -1))}>
+          Newer
+        </button>
+      )}
+      {next === null ? null : (
+        <button type="button" onClick={() => go([...starts, next])}>
+          Older
+        </button>
+      )}
+    </nav>
+  );
+}
+
+/** A text once nobody has changed it for a moment. */
+function useLater(text: string, ms: number): string {
+  const [later, setLater] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => setLater(text), ms);
+    return () => clearTimeout(timer);
+  }, [text, ms]);
+  return later;
 }
 
 function KeyRow({
@@ -220,7 +314,7 @@ function Budgets(): ReactNode {
             </h3>
             {subjects.length === 0 ? <p className="quiet">Nothing was used in this period.</p> : null}
             {subjects.map((subject) => (
-              <div key={subject.subject ?? ''} className="row bar">
+              <div key={subject.subject ?? ''} className="subject">
                 <strong>{visible(subject.subject ?? 'all calls')}</strong>
                 <BudgetBar budget={subject} of={subject.subject ?? name} />
               </div>
@@ -251,20 +345,22 @@ function BudgetBar({ budget, of }: { readonly budget: ShownBudget; readonly of: 
   const unit = /USD/i.test(limit) ? 'USD' : 'tokens';
   return (
     <div className="budget">
-      <meter min={0} max={max} value={used} high={max * 0.8} aria-label={`${limit} of ${of}: share used`} />{' '}
-      <span className={isUsedUp ? 'bad' : ''}>
-        {isUsedUp ? '✗ ' : ''}
-        {amountText(Number(spent), unit)}
-      </span>{' '}
-      <span className="quiet">
-        of {visible(limitText(limit))}
-        {Number(reserved) === 0 ? '' : `, ${amountText(Number(reserved), unit)} reserved by open calls`}
-        {resetsAt === undefined ? null : (
-          <>
-            , <span className="whole">resets on {time(resetsAt).replace(/:00$/, '')}</span>
-          </>
-        )}
-      </span>
+      <meter min={0} max={max} value={used} high={max * 0.8} aria-label={`${limit} of ${of}: share used`} />
+      <div>
+        <span className={isUsedUp ? 'bad' : ''}>
+          {isUsedUp ? '✗ ' : ''}
+          {amountText(Number(spent), unit)}
+        </span>{' '}
+        <span className="quiet">
+          of {visible(limitText(limit))}
+          {Number(reserved) === 0 ? '' : `, ${amountText(Number(reserved), unit)} reserved by open calls`}
+          {resetsAt === undefined ? null : (
+            <>
+              , <span className="whole">resets on {time(resetsAt).replace(/:00$/, '')}</span>
+            </>
+          )}
+        </span>
+      </div>
     </div>
   );
 }
