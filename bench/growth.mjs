@@ -1,5 +1,5 @@
 // npm run bench growth -- [--only routes,keys,models,tools,sessions] [--counts 1,100,1000,10000] [--rounds 3] [--seconds 2]
-// [--svg FILE] [--bin PATH]
+// [--warmup 8] [--svg FILE] [--bin PATH]
 // CPU time of a request while the gateway has more and more of one kind: of routes, models and tools the last one is used,
 // keys and sessions are used in turn. --svg draws the curves.
 import { writeFileSync } from 'node:fs';
@@ -32,6 +32,8 @@ const {
   counts: numbers(1, 100, 1_000, 10_000),
   rounds: number(3),
   seconds: number(2, 0.1),
+  /** Seconds before the first round. */
+  warmup: number(8, 0),
   svg: text(),
   bin: text(),
 });

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 
 /** Each runs in a process of its own, so that none inherits the heap or the compiled code of another. */
 const BENCHMARKS = {
+  all: ['all.mjs', 'everything that is compared with others, in about 12 minutes'],
   http: ['http.mjs', 'plain proxying and policies, compared with a bare relay, nginx and haproxy'],
   policies: ['policies.mjs', 'what each policy costs, without sockets'],
   observe: ['observe.mjs', 'what the access log, metrics and traces cost'],
