@@ -13,6 +13,7 @@ import { llmApi } from './llm-api.ts';
 import { Failover } from './models/failover.ts';
 import { compileModel, type Model, modelSchema, providerUrl } from './models/model.ts';
 import { isOwnCredential, modelAuthSchema } from './models/model-auth.ts';
+import { findByName } from './models/model-patterns.ts';
 import { probeOf } from './probe.ts';
 import { customProvider, customProviderSchema } from './providers/custom.ts';
 import { findProvider, NO_COPILOT } from './providers/index.ts';
@@ -238,6 +239,7 @@ export const ai = defineBackend({
     const all = [...models.values()];
     const runtime: LlmRuntime = {
       models: all,
+      findModel: findByName(all),
       virtual: new Map(),
       listed: [...new Set(all.flatMap((each) => each.model ?? []))],
       startedAt: Math.floor(Date.now() / 1000),

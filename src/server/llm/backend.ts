@@ -10,7 +10,7 @@ import { clientModels, dumpLlm, dumpLlmModels, modelView } from './inspect.ts';
 import { llmApi } from './llm-api.ts';
 import { compileModel, modelBackend, modelSchema, sendsProviderKey } from './models/model.ts';
 import { isOwnCredential } from './models/model-auth.ts';
-import { bySpecificity, reportUnreachableModels } from './models/model-patterns.ts';
+import { bySpecificity, findByName, reportUnreachableModels } from './models/model-patterns.ts';
 import {
   entryOf,
   kindOf,
@@ -126,8 +126,10 @@ export const llm = defineBackend({
         ? []
         : [compileGuardrails(config.policies.guardrails, context.at('policies', 'guardrails'))]),
     ];
+    const models = bySpecificity(compiled);
     const runtime: LlmRuntime = {
-      models: bySpecificity(compiled),
+      models,
+      findModel: findByName(models),
       virtual,
       listed: [
         ...new Set(compiled.filter(({ isPublic }) => isPublic).map(({ name }) => name)),

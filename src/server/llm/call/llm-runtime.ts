@@ -9,7 +9,6 @@ import type { Guardrails, ResponseGuard } from '../guardrails/guardrails.ts';
 import type { Failover } from '../models/failover.ts';
 import type { Model } from '../models/model.ts';
 import { type ModelListing, unknownModel } from '../models/model-list.ts';
-import { matchesModel } from '../models/model-patterns.ts';
 import { allowsCall, type Endpoint } from '../request/endpoints.ts';
 
 /** The compiled configuration of one LLM backend, shared by its calls. */
@@ -36,13 +35,13 @@ export function maxBodySize({ isBufferSizeSet, maxBufferSize, limits }: RuntimeS
  */
 export function chooseModel(
   ctx: RequestContext,
-  { models, listed }: LlmRuntime,
+  { findModel, listed }: LlmRuntime,
   requested: string,
   isTarget: boolean,
 ): Model {
-  const model = models.find(
-    ({ name, isPublic, matchesRequest }) =>
-      (isPublic || isTarget) && matchesModel(name, requested) && matchesRequest(ctx),
+  const model = findModel(
+    requested,
+    ({ isPublic, matchesRequest }) => (isPublic || isTarget) && matchesRequest(ctx),
   );
   if (model === undefined) throw unknownModel(ctx, requested, listed);
   return model;

@@ -10,12 +10,14 @@ import { refusedModel } from '../llm-call.ts';
 import { clientFormat, listedModel } from '../request/endpoints.ts';
 import type { NamedModel } from '../request/named-models.ts';
 import { type Model, replacingName } from './model.ts';
-import { matchesModel } from './model-patterns.ts';
+import { type FindModel, matchesModel } from './model-patterns.ts';
 import type { VirtualModels } from './virtual-models.ts';
 
 /** The models that clients may request. */
 export interface ModelListing {
   readonly models: readonly Model[];
+  /** Among `models`. */
+  readonly findModel: FindModel<Model>;
   readonly virtual: VirtualModels;
   /** Configured names of public models and virtual models. */
   readonly listed: readonly string[];
@@ -40,18 +42,20 @@ export function modelListResponse(ctx: RequestContext, listing: ModelListing): R
 }
 
 /** The configured names that the caller may use, and the names that its key allows and a pattern matches. */
-function namesFor(ctx: RequestContext, { models, listed }: ModelListing): string[] {
+function namesFor(ctx: RequestContext, { findModel, listed }: ModelListing): string[] {
   const allowed = allowedModels.get(ctx) ?? [];
-  const isServed = (name: string): boolean =>
-    models.some((model) => model.isPublic && matchesModel(model.name, name));
+  const isServed = (name: string): boolean => findModel(name, ({ isPublic }) => isPublic) !== undefined;
   const concrete = allowed.filter((name) => !name.includes('*') && isServed(name));
   return [...new Set([...listed.filter((name) => mayUse(ctx, name)), ...concrete])];
 }
 
-function requireListed(ctx: RequestContext, name: string, { models, virtual, listed }: ModelListing): void {
+function requireListed(
+  ctx: RequestContext,
+  name: string,
+  { findModel, virtual, listed }: ModelListing,
+): void {
   requireAllowed(ctx, name);
-  const isKnown =
-    virtual.has(name) || models.some((model) => model.isPublic && matchesModel(model.name, name));
+  const isKnown = virtual.has(name) || findModel(name, ({ isPublic }) => isPublic) !== undefined;
   if (!isKnown) throw unknownModel(ctx, name, listed);
 }
 
@@ -80,12 +84,10 @@ export function requireAllowed(ctx: RequestContext, name: string, member?: strin
 export function requireNamed(
   ctx: RequestContext,
   { name, member }: NamedModel,
-  { models, listed }: ModelListing,
+  { findModel, listed }: ModelListing,
 ): void {
   requireAllowed(ctx, name, member);
-  const entry = models.find(
-    (model) => model.isPublic && matchesModel(model.name, name) && model.matchesRequest(ctx),
-  );
+  const entry = findModel(name, (model) => model.isPublic && model.matchesRequest(ctx));
   if (entry === undefined || (replacingName(entry, name) ?? name) !== name)
     throw unknownModel(ctx, name, listed, member);
   entry.authorize?.(ctx);

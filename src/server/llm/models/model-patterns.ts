@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { CompileContext } from '../../kernel/compile-context.ts';
+import { grouped } from '../../kernel/routing/router.ts';
 
 /** Whether a pattern (exact, `*`, `prefix*` or `*suffix`) matches a model name. */
 export function matchesModel(pattern: string, name: string): boolean {
@@ -38,6 +39,37 @@ export function specificityOf(name: string): number {
   return name.replace('*', '').length;
 }
 
+/** Finds the first model whose name or pattern matches a name, among those that `accept` takes. */
+export type FindModel<M> = (name: string, accept: (model: M) => boolean) => M | undefined;
+
+/** The function that finds models in this order; names are looked up, so that only patterns are tried one after the other. */
+export function findByName<M extends { readonly name: string }>(models: readonly M[]): FindModel<M> {
+  const { named, patterns } = indexesByName(models);
+  return (name, accept) => {
+    const isAccepted = (index: number): boolean => {
+      const model = models[index];
+      return model !== undefined && matchesModel(model.name, name) && accept(model);
+    };
+    const byName = named.get(name)?.find(isAccepted) ?? models.length;
+    const byPattern = patterns.find((index) => index < byName && isAccepted(index));
+    return models[byPattern ?? byName];
+  };
+}
+
+/** Where each name stands, and where the patterns are. */
+function indexesByName(models: readonly { readonly name: string }[]): {
+  readonly named: ReadonlyMap<string, readonly number[]>;
+  readonly patterns: readonly number[];
+} {
+  const named = new Map<string, number[]>();
+  const patterns: number[] = [];
+  for (const [index, { name }] of models.entries()) {
+    if (name.includes('*')) patterns.push(index);
+    else grouped(named, name).push(index);
+  }
+  return { named, patterns };
+}
+
 /** The fields that decide whether an entry of `models` can be selected. */
 interface Entry {
   readonly name: string;
@@ -55,9 +87,10 @@ export function reportUnreachableModels(
   virtualModels: readonly { readonly name: string }[],
   context: CompileContext,
 ): void {
+  const shadowingOf = findShadowing(models);
   for (const [index, entry] of models.entries()) {
-    const shadowing = models.findIndex((other, position) => shadows(other, position, entry, index));
-    if (shadowing !== -1) reportShadowed(entry.name, index, shadowing, models, context);
+    const shadowing = shadowingOf(entry, index);
+    if (shadowing !== undefined) reportShadowed(entry.name, index, shadowing, models, context);
   }
   for (const [index, { name }] of virtualModels.entries()) {
     const model = models.findIndex(
@@ -76,6 +109,20 @@ export function reportUnreachableModels(
       help: 'rename one of them, or set `visibility: internal` on the model',
     });
   }
+}
+
+/** Finds the first entry that shadows another one: it has the same name, or a pattern. */
+function findShadowing(models: readonly Entry[]): (entry: Entry, index: number) => number | undefined {
+  const { named, patterns } = indexesByName(models);
+  return (entry, index) => {
+    const isShadowing = (at: number): boolean => {
+      const other = models[at];
+      return other !== undefined && shadows(other, at, entry, index);
+    };
+    const found = [named.get(entry.name)?.find(isShadowing), patterns.find(isShadowing)];
+    const [first] = found.filter((at) => at !== undefined).sort((a, b) => a - b);
+    return first;
+  };
 }
 
 /** Whether `other` is always selected before `entry`: it is tried earlier and matches all of its names and callers. */
