@@ -19,7 +19,7 @@ const read = (file: string): string => readFileSync(join(root, file), 'utf8');
 /** The tests that show what docs/rotation.md says of each secret: the file, and what the test is called. */
 const SHOWN_BY: Readonly<Record<string, readonly (readonly [file: string, title: string])[]>> = {
   'keys of model providers': [
-    ['reload/files', 'a model sends the key of a changed file'],
+    ['reload/files', 'a model with `%s` sends the key of a changed file'],
     [
       '../docs-rotation',
       'the key of a provider in gateway.env is replaced, and written back, without a restart',

@@ -233,9 +233,16 @@ export type Oidc = {
    */
   clientId: string;
   /**
-   * Secret of the client.
+   * Secret of the client, or `{ file: … }`.
    */
-  clientSecret: string;
+  clientSecret:
+    | string
+    | {
+        /**
+         * File with the text. It is read again when it changes.
+         */
+        file: string;
+      };
   /**
    * URL of the gateway that browsers return to, such as `https://example.com/oauth/callback`. Its path belongs to the policy.
    */
@@ -1041,9 +1048,16 @@ export type McpAuthentication = {
    */
   allowedRedirectURIs?: string[];
   /**
-   * Secret of `clientId`, added to token requests of users for the provider `entra`, if they have none.
+   * Secret of `clientId`, or `{ file: … }`, added to token requests of users for the provider `entra`, if they have none.
    */
-  clientSecret?: string;
+  clientSecret?:
+    | string
+    | {
+        /**
+         * File with the text. It is read again when it changes.
+         */
+        file: string;
+      };
 } | null;
 /**
  * Rejects requests (403) that a page of another origin makes a browser send. Safe methods are allowed.
@@ -1941,17 +1955,7 @@ export type OauthTokenExchange = {
      * Id of the gateway at the server.
      */
     clientId: string;
-    /**
-     * Its secret, or `{ file: … }`.
-     */
-    clientSecret?:
-      | string
-      | {
-          /**
-           * File with the text. It is read again when it changes.
-           */
-          file: string;
-        };
+    clientSecret?: ClientSecret;
   } | null;
   /**
    * Further parameters, as CEL expressions.
@@ -1985,6 +1989,17 @@ export type OauthTokenExchange = {
   } | null;
   cache?: Cache2;
 } | null;
+/**
+ * Its secret, or `{ file: … }`.
+ */
+export type ClientSecret =
+  | string
+  | {
+      /**
+       * File with the text. It is read again when it changes.
+       */
+      file: string;
+    };
 /**
  * Cache of tokens. They are kept until shortly before they expire.
  */
@@ -2094,13 +2109,27 @@ export type Aws = {
    */
   accessKeyId?: string;
   /**
-   * Secret of the access key.
+   * Secret of the access key, or `{ file: … }`.
    */
-  secretAccessKey?: string;
+  secretAccessKey?:
+    | string
+    | {
+        /**
+         * File with the text. It is read again when it changes.
+         */
+        file: string;
+      };
   /**
-   * Token of temporary credentials.
+   * Token of temporary credentials, or `{ file: … }`.
    */
-  sessionToken?: string;
+  sessionToken?:
+    | string
+    | {
+        /**
+         * File with the text. It is read again when it changes.
+         */
+        file: string;
+      };
   /**
    * Region of the service. Default: that of the Bedrock provider that is called, else AWS_REGION or AWS_DEFAULT_REGION.
    */
@@ -2191,9 +2220,16 @@ export type Azure = {
        */
       client_id: string;
       /**
-       * Its secret.
+       * Its secret, or `{ file: … }`.
        */
-      client_secret: string;
+      client_secret:
+        | string
+        | {
+            /**
+             * File with the text. It is read again when it changes.
+             */
+            file: string;
+          };
     } | null;
     /**
      * The managed identity of the machine.
@@ -2768,17 +2804,7 @@ export type Targets = {
          * Id of the gateway at the authorization server, where its redirect URI is registered: `<config.mcp.signIn.url>/callback/<name of the target>`. Default: a document that the page serves, if the server fetches such documents; otherwise the gateway registers itself (RFC 7591).
          */
         clientId?: string;
-        /**
-         * Its secret, or `{ file: … }`.
-         */
-        clientSecret?:
-          | string
-          | {
-              /**
-               * File with the text. It is read again when it changes.
-               */
-              file: string;
-            };
+        clientSecret?: ClientSecret;
         /**
          * Scopes to request. Default: those that the server asks for.
          */
@@ -2993,9 +3019,16 @@ export type Formats = {
  */
 export type Params = {
   /**
-   * API key for the provider. Default: the client's own key is forwarded.
+   * API key for the provider, or `{ file: … }`. Default: the client's own key is forwarded.
    */
-  apiKey?: string;
+  apiKey?:
+    | string
+    | {
+        /**
+         * File with the text. It is read again when it changes.
+         */
+        file: string;
+      };
   /**
    * Model name sent to the provider instead of the requested name. A `*` in it stands for the text that the one in `name` of the model matched.
    */
@@ -5259,17 +5292,7 @@ export interface ClientAuth {
    * Id of the gateway at the server.
    */
   clientId: string;
-  /**
-   * Its secret, or `{ file: … }`.
-   */
-  clientSecret?:
-    | string
-    | {
-        /**
-         * File with the text. It is read again when it changes.
-         */
-        file: string;
-      };
+  clientSecret?: ClientSecret;
 }
 export interface Provider {
   /**

@@ -1,6 +1,7 @@
 import type { CheckGroup } from './check.ts';
 import { configuration } from './configuration.ts';
 import { contract } from './contract.ts';
+import { database } from './database.ts';
 import { environment } from './environment.ts';
 import { identityProvider } from './identity-provider.ts';
 import { llmProviders } from './llm-providers.ts';
@@ -21,5 +22,6 @@ export const checkGroups: readonly CheckGroup[] = [
   llmProviders,
   identityProvider,
   store,
+  database,
   policyModules,
 ];

@@ -3,12 +3,13 @@ import { elementsOf, isRecord, membersOf, parseJson, textIn } from '../../core/f
 import { LIMITS } from '../../core/limits.ts';
 import { counted } from '../../core/render/counted.ts';
 import { policyOf, routesOf } from '../../server/config/plan/plan.ts';
-import { checkIssuer, firstMetadata } from '../../server/credentials/issuer-metadata.ts';
+import { checkIssuer, firstMetadata, openIdConfiguration } from '../../server/credentials/issuer-metadata.ts';
 import { keySetUrlIn, wellKnownKeys } from '../../server/policies/jwt/issuer.ts';
 import { precheckToken } from '../../server/policies/jwt/jwt-precheck.ts';
 import { checkClaims } from '../../server/policies/jwt/token-validator.ts';
 import type { McpAuthenticationConfig } from '../../server/policies/mcp-authentication/index.ts';
 import { type Provider, providerOf } from '../../server/policies/mcp-authentication/provider.ts';
+import type { Config as OidcConfig } from '../../server/policies/oidc/config.ts';
 import { DocumentClient } from '../../server/transport/upstream/document-client.ts';
 import {
   type CheckContext,
@@ -28,30 +29,63 @@ import { tokenFix } from './token-fix.ts';
 export const identityProvider: CheckGroup = {
   name: 'idp',
   title: (context) =>
-    `identity provider   ${policiesOf(context)
+    `identity provider   ${[...policiesOf(context), ...signInsOf(context)]
       .map(({ issuer }) => issuer)
       .join(', ')}`.trimEnd(),
   run(context) {
     if (context.config === undefined) return [check('idp', notKnown)];
     const policies = policiesOf(context);
-    if (policies.length === 0) return [check('idp', skip('no route has mcpAuthentication'))];
+    const signIns = signInsOf(context);
+    if (policies.length + signIns.length === 0)
+      return [check('idp', skip('no route has mcpAuthentication or oidc'))];
     const client = new DocumentClient();
-    const all = policies.map((policy) => checkProvider(policy, client, context.options));
+    const all = [
+      ...policies.map((policy) => checkProvider(policy, client, context.options)),
+      ...signIns.map((policy) => checkSignIn(policy, client, context.options)),
+    ];
     void Promise.allSettled(all).then(() => client.close());
-    return policies.map(({ issuer }, index) => check(issuer, all[index] ?? []));
+    return [...policies, ...signIns].map(({ issuer }, index) => check(issuer, all[index] ?? []));
   },
 };
 
-/** One entry per issuer, which routes often share. */
-function policiesOf({ gateways }: CheckContext): McpAuthenticationConfig[] {
-  const all = gateways.flatMap((gateway) =>
-    routesOf(gateway).flatMap(({ policies }) => {
-      const policy = policyOf(policies, 'mcpAuthentication');
-      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema has checked it
-      return policy === undefined ? [] : [policy.config as McpAuthenticationConfig];
-    }),
+const policiesOf = (context: CheckContext) =>
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema has checked it
+  configsOf(context, 'mcpAuthentication') as McpAuthenticationConfig[];
+
+/** Sign-ins of browsers, also those at the pages on a gateway, whose provider is found by its metadata. */
+const signInsOf = (context: CheckContext) =>
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema has checked it
+  (configsOf(context, 'oidc') as OidcConfig[]).filter(
+    ({ discovery, authorizationEndpoint, tokenEndpoint }) =>
+      discovery === undefined && (authorizationEndpoint == null || tokenEndpoint == null),
   );
-  return [...new Map(all.map((policy) => [policy.issuer, policy])).values()];
+
+/** One entry per issuer, which routes often share. */
+function configsOf({ gateways }: CheckContext, key: 'mcpAuthentication' | 'oidc'): unknown[] {
+  const all = gateways.flatMap((gateway) =>
+    [...gateway.listeners, ...routesOf(gateway)].flatMap(({ policies }) => policyOf(policies, key) ?? []),
+  );
+  return [...new Map(all.map(({ config }) => [membersOf(config)['issuer'], config])).values()];
+}
+
+async function checkSignIn(
+  { issuer }: OidcConfig,
+  client: DocumentClient,
+  { offline }: CheckOptions,
+): Promise<CheckResult> {
+  if (offline) return skip('not contacted (--offline)');
+  try {
+    await firstMetadata([openIdConfiguration(issuer)], client, (metadata) =>
+      checkIssuer(metadata['issuer'], issuer),
+    );
+    return ok('metadata for the sign-in of browsers: the issuer matches the configuration');
+  } catch (error) {
+    return explain(
+      'metadata for the sign-in of browsers',
+      messageOf(error),
+      'is the provider running, and is `issuer` of `oidc` correct?',
+    );
+  }
 }
 
 async function checkProvider(

@@ -16,7 +16,7 @@ import {
 
 /**
  * The paths of all texts and numbers in `value` that `schema` marks with `.meta({ secret: true })`. A mark on a mapping
- * or list covers everything in it. Unknown keys that resemble a secret one count too, since they are most likely
+ * or list covers everything in it but what is marked with `false`. Unknown keys that resemble a secret one count too, since they are most likely
  * misspelled.
  */
 export function secretPaths(schema: Schema, value: unknown): Path[] {
@@ -35,7 +35,11 @@ function collect(
   path: Path,
   found: Path[],
 ): void {
-  const marked: Secret = schemas.some((schema) => isMarked(schema, value)) ? 'all' : secret;
+  const marked: Secret = schemas.some((schema) => isMarked(schema, value))
+    ? 'all'
+    : schemas.some(layersOpen)
+      ? undefined
+      : secret;
   if (value === null || typeof value !== 'object') {
     if (typeof value !== 'string' && typeof value !== 'number') return;
     if (marked === 'all' || (marked === 'no count' && !isTokenCount(value))) found.push(path);
@@ -81,11 +85,19 @@ function isMarked(schema: Schema, value: unknown): boolean {
 
 /** Whether the value at `path` is secret, by a mark on its schema or on an enclosing one. */
 export function isSecretAt(root: Schema, path: Path): boolean {
-  return path.some((_, depth) => schemasAt(root, path.slice(0, depth + 1)).some(layersMarked));
+  return (
+    path.some((_, depth) => schemasAt(root, path.slice(0, depth + 1)).some(layersMarked)) &&
+    !schemasAt(root, path).some(layersOpen)
+  );
 }
 
 function layersMarked(schema: Schema): boolean {
   return layerMeta(schema).some((meta) => meta.secret === true);
+}
+
+/** Whether it is no secret, although it is in one: `.meta({ secret: false })`, such as the path of a file. */
+function layersOpen(schema: Schema): boolean {
+  return layerMeta(schema).some((meta) => meta.secret === false);
 }
 
 const SECRET_NAME = /key|secret|token|passw|credential/i;

@@ -39,6 +39,21 @@ export async function openPostgres(options: PostgresOptions): Promise<Driver> {
   return openPostgresOn(pool, serverName(url), schemas, limits, options.onEmptied);
 }
 
+/** Connects as `openPostgres` does, and says whether rows can be written. Changes nothing. @throws DatabaseError */
+export async function pingPostgres(url: string, limits: Limits): Promise<void> {
+  const { databaseConnect: connectTimeout, databaseStatement: statementTimeout } = limits;
+  const more = { name: 'agctl check', setup: [], readsBigintAsNumber: true, onError: () => undefined };
+  const pool = createPool({ url, connections: 1, connectTimeout, statementTimeout, ...more });
+  try {
+    // Fails in a database that is read-only, such as a replica.
+    await transaction(pool, async (client) => void (await client.query('SELECT txid_current()')));
+  } catch (error) {
+    throw openError(serverName(url), error);
+  } finally {
+    await pool.end().catch(() => undefined);
+  }
+}
+
 /** The database on a pool, which it ends when it is closed or cannot be opened. `server` names it in messages. */
 export async function openPostgresOn(
   pool: Pool,

@@ -11,11 +11,18 @@ export type DatabaseLocation =
 const FORMS =
   'expected `sqlite://./data.db` (relative to this file), `sqlite:///folder/data.db` or `postgres://user:password@host:5432/database`';
 
+/** What a password needs in a URL. */
+const ENCODED =
+  'in a password, write `@` as `%40`, `:` as `%3A`, `/` as `%2F`, `?` as `%3F`, `#` as `%23` and `%` as `%25`';
+
 /** Reads a URL. Returns what is wrong with it as a string. */
 export function parseDatabaseUrl(url: string): DatabaseLocation | string {
   if (/^postgres(?:ql)?:/i.test(url)) {
     const parsed = URL.parse(url);
-    if (parsed === null) return `not a valid URL of PostgreSQL: ${FORMS}`;
+    if (parsed === null) return `not a valid URL of PostgreSQL: ${FORMS}; ${ENCODED}`;
+    // The driver decodes them.
+    if (/%(?![0-9a-f]{2})/i.test(parsed.username + parsed.password))
+      return `not a valid URL of PostgreSQL: ${ENCODED}`;
     if (parsed.pathname.length < 2 && !parsed.searchParams.has('dbname'))
       return 'the name of the database is missing: write it after the host, as in `postgres://host:5432/database`';
     return { kind: 'postgres', url };

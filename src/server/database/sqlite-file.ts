@@ -126,8 +126,8 @@ function createFile({ path, mustExist }: SqliteFileOptions): void {
 }
 
 function prepare(database: DatabaseSync, { path, schemas, backups }: SqliteFileOptions, log: LogLine): void {
-  // A first statement that only reads would not detect a read-only file.
-  database.exec('BEGIN IMMEDIATE; COMMIT');
+  // Only a statement that writes detects a read-only file: in one, `BEGIN IMMEDIATE` only reads.
+  database.exec('BEGIN IMMEDIATE; PRAGMA user_version = 1; ROLLBACK');
   const mode = Object.values(database.prepare('PRAGMA journal_mode = WAL').get() ?? {})[0];
   if (mode !== 'wal')
     throw new DatabaseError(

@@ -86,13 +86,15 @@ export const llm = defineBackend({
         params.apiKey !== undefined || entry === undefined
           ? ['models', index]
           : ['providers', providers.indexOf(entry)];
+      const key = params.apiKey ?? entry?.params.apiKey;
       return probeOf({
         name,
         kind: kindOf(provider, providers),
         url: params.baseUrl ?? entry?.params.baseUrl,
-        key: params.apiKey ?? entry?.params.apiKey,
+        key: typeof key === 'string' ? key : undefined,
         keyPath: [...owner, 'params', 'apiKey'],
-        hasCredential: isOwnCredential(auth),
+        // A key in a file is read by the gateway only.
+        hasCredential: isOwnCredential(auth) || typeof key === 'object',
         headers: requestHeaders,
         settings: { url: 'params.baseUrl', key: 'params.apiKey' },
       });

@@ -9,7 +9,11 @@ import { readRegularFile } from '../kernel/files/json-file.ts';
 export const textOrFile = z.union([
   z.string().min(1),
   z.strictObject({
-    file: z.string().min(1).describe('File with the text. It is read again when it changes.'),
+    file: z
+      .string()
+      .min(1)
+      .meta({ secret: false })
+      .describe('File with the text. It is read again when it changes.'),
   }),
 ]);
 

@@ -39,6 +39,11 @@ async function keyed(
   await run(gate, file, async (key) => (await send(gate.url, { headers: bearer(key) })).status);
 }
 
+interface KeyInFile {
+  readonly auth?: object;
+  readonly params?: object;
+}
+
 /** As Kubernetes and cert-manager do it: another file takes the place. */
 function replaceFile(file: string, text: string): void {
   writeFileSync(`${file}.new`, text);
@@ -226,25 +231,85 @@ describe('credentials and certificates for backends in a file', () => {
     await until(async () => (await sent()) === 'Bearer two');
   });
 
-  test('a model sends the key of a changed file', async () => {
-    await using folder = await temporaryFolder();
-    const file = join(folder.path, 'token');
-    writeFileSync(file, 'one');
-    await using provider = await llmProvider();
-    const params = { baseUrl: `http://${provider.address}/v1` };
-    const models = [{ name: '*', provider: 'openAI', params, auth: { key: { file: 'token' } } }];
-    await using gate = await gateway(JSON.stringify({ llm: { port: 0, models } }), {
-      folder: folder.path,
-      live: 'watched',
-    });
-    const sent = async (): Promise<unknown> => {
-      await chat(gate, CHAT);
-      return provider.received.at(-1)?.headers.authorization;
-    };
-    expect(await sent()).toBe('Bearer one');
-    replaceFile(file, 'two');
-    await until(async () => (await sent()) === 'Bearer two');
-  });
+  test.each([
+    ['auth', { auth: { key: { file: 'token' } } }],
+    ['params.apiKey', { params: { apiKey: { file: 'token' } } }],
+  ])(
+    'a model with `%s` sends the key of a changed file',
+    async (_, { auth, params: more = {} }: KeyInFile) => {
+      await using folder = await temporaryFolder();
+      const file = join(folder.path, 'token');
+      writeFileSync(file, 'one');
+      await using provider = await llmProvider();
+      const params = { baseUrl: `http://${provider.address}/v1`, ...more };
+      const models = [{ name: '*', provider: 'openAI', params, ...(auth && { auth }) }];
+      await using gate = await gateway(JSON.stringify({ llm: { port: 0, models } }), {
+        folder: folder.path,
+        live: 'watched',
+      });
+      const sent = async (): Promise<unknown> => {
+        await chat(gate, CHAT);
+        return provider.received.at(-1)?.headers.authorization;
+      };
+      expect(await sent()).toBe('Bearer one');
+      replaceFile(file, 'two');
+      await until(async () => (await sent()) === 'Bearer two');
+    },
+  );
+
+  const oauth = { clientId: 'c', clientSecret: { file: 'none.txt' } };
+  const issuer = 'http://127.0.0.1:1';
+  test.each([
+    ['oidc', 'clientSecret', { oidc: { ...oauth, issuer, redirectURI: 'http://localhost/callback' } }],
+    [
+      'mcpAuthentication',
+      'clientSecret',
+      { mcpAuthentication: { ...oauth, issuer, audiences: ['a'], provider: { entra: {} } } },
+    ],
+    [
+      'aws',
+      'secretAccessKey',
+      {
+        backendAuth: {
+          aws: { accessKeyId: 'a', secretAccessKey: { file: 'none.txt' }, region: 'eu-west-1' },
+        },
+      },
+    ],
+    [
+      'aws',
+      'sessionToken',
+      {
+        backendAuth: {
+          aws: {
+            accessKeyId: 'a',
+            secretAccessKey: 'b',
+            sessionToken: { file: 'none.txt' },
+            region: 'eu-west-1',
+          },
+        },
+      },
+    ],
+    [
+      'azure',
+      'client_secret',
+      {
+        backendAuth: {
+          azure: {
+            explicitConfig: {
+              clientSecret: { tenant_id: 't', client_id: 'c', client_secret: { file: 'none.txt' } },
+            },
+          },
+        },
+      },
+    ],
+  ])(
+    'the secret of `%s` (%s) may be in a file, which is missed where it is named',
+    async (_, member, policies) => {
+      await using folder = await temporaryFolder();
+      const started = proxyGateway('127.0.0.1:1', policies, {}, { folder: folder.path });
+      await expect(started).rejects.toThrow(new RegExp(`${member}\\.file: .*none\\.txt`));
+    },
+  );
 
   test('backendTLS trusts the authority of a changed file', async () => {
     await using folder = await temporaryFolder();

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { AwsScope } from '../../kernel/upstreams.ts';
 import type { SignRequest } from '../../transport/host-backend.ts';
+import { readText, textOrFile } from '../../transport/text-or-file.ts';
 import { type AwsSigner, awsSigner } from './aws-signature.ts';
 import { requireInstalled } from './cloud-package.ts';
 import { noCredentials } from './no-credentials.ts';
@@ -44,8 +45,14 @@ export const awsSchema = z.lazy(() =>
   z
     .strictObject({
       accessKeyId: text.optional().describe('Id of the access key. Default: the credentials of the machine.'),
-      secretAccessKey: text.optional().meta({ secret: true }).describe('Secret of the access key.'),
-      sessionToken: text.optional().meta({ secret: true }).describe('Token of temporary credentials.'),
+      secretAccessKey: textOrFile
+        .optional()
+        .meta({ secret: true })
+        .describe('Secret of the access key, or `{ file: … }`.'),
+      sessionToken: textOrFile
+        .optional()
+        .meta({ secret: true })
+        .describe('Token of temporary credentials, or `{ file: … }`.'),
       region: z
         .string()
         .regex(/^[a-z0-9-]+$/, { error: 'expected a region such as `us-east-1`' })
@@ -111,7 +118,10 @@ const HOST_OF_SERVICE = /(?:^|\.)([a-z0-9-]+)\.([a-z]{2}(?:-[a-z]+)+-\d)\.amazon
 
 /** Compiles the signature; undefined if something is missing, which is reported. The region may be that of the request. */
 export function awsAuth(config: AwsConfig, context: CompileContext): SignRequest | undefined {
-  const { accessKeyId, secretAccessKey, sessionToken, serviceName, assumeRole } = config;
+  const { accessKeyId, serviceName, assumeRole } = config;
+  const secretAccessKey =
+    config.secretAccessKey && readText(config.secretAccessKey, context.at('secretAccessKey'));
+  const sessionToken = config.sessionToken && readText(config.sessionToken, context.at('sessionToken'));
   const usual = regionOf(config, context);
   const keys =
     accessKeyId === undefined || secretAccessKey === undefined

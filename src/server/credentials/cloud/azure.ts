@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { mapping } from '../../../core/schema/mapping.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { SignRequest } from '../../transport/host-backend.ts';
+import { readText, textOrFile } from '../../transport/text-or-file.ts';
 import { exactlyOneOf } from '../location.ts';
 import { requireInstalled } from './cloud-package.ts';
 import { type EntraIdentity, entraTokens } from './entra-token.ts';
@@ -25,7 +26,7 @@ export const azureSchema = z.lazy(() =>
           clientSecret: mapping('An application with a secret.', {
             tenant_id: text.describe('Id of the tenant.'),
             client_id: text.describe('Id of the application.'),
-            client_secret: text.meta({ secret: true }).describe('Its secret.'),
+            client_secret: textOrFile.meta({ secret: true }).describe('Its secret, or `{ file: … }`.'),
           }).optional(),
           managedIdentity: mapping('The managed identity of the machine.', {
             userAssignedIdentity: z
@@ -59,7 +60,7 @@ export function azureAuth(
   context: CompileContext,
 ): SignRequest | undefined {
   if (!requireInstalled('@azure/identity', context, '`azure`')) return undefined;
-  const identity = identityOf(config);
+  const identity = identityOf(config, context);
   const usual = entraTokens(SCOPE, identity);
   const foundry = entraTokens(FOUNDRY_SCOPE, identity);
   return async ({ headers, authority }) => {
@@ -68,10 +69,10 @@ export function azureAuth(
   };
 }
 
-function identityOf({
-  developerImplicit,
-  explicitConfig,
-}: z.output<typeof azureSchema>): EntraIdentity | undefined {
+function identityOf(
+  { developerImplicit, explicitConfig }: z.output<typeof azureSchema>,
+  context: CompileContext,
+): EntraIdentity | undefined {
   if (developerImplicit !== undefined) return { kind: 'developer' };
   if (explicitConfig === undefined) return undefined;
   const { clientSecret, managedIdentity } = explicitConfig;
@@ -80,7 +81,10 @@ function identityOf({
       kind: 'secret',
       tenantId: clientSecret.tenant_id,
       clientId: clientSecret.client_id,
-      secret: clientSecret.client_secret,
+      // A file that cannot be read is reported.
+      secret:
+        readText(clientSecret.client_secret, context.at('explicitConfig', 'clientSecret', 'client_secret')) ??
+        '',
     };
   if (managedIdentity === undefined) return { kind: 'workload' };
   const { clientId, objectId, resourceId } = managedIdentity.userAssignedIdentity ?? {};

@@ -14,6 +14,7 @@ import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { compileTextMatches, headerMatchesSchema } from '../../kernel/routing/match.ts';
 import { matchesHeaders } from '../../kernel/routing/router.ts';
 import { type BackendUpstream, backendUpstream } from '../../transport/backend-upstream.ts';
+import { readText } from '../../transport/text-or-file.ts';
 import { type BackendTls, backendTlsSchema, compileBackendTls } from '../../transport/tls/backend-tls.ts';
 import { compileCache, type ResponseCache, responseCacheSchema } from '../cache/response-cache.ts';
 import { keyEncodings } from '../credentials.ts';
@@ -244,7 +245,8 @@ export function compileModel(
     context.report({ code: 'AGW0103', message: `provider \`${kind.key}\` needs \`params.baseUrl\`` });
     return undefined;
   }
-  reportUnusableKey(params.apiKey, authConfig, context);
+  const apiKey = params.apiKey && readText(params.apiKey, context.at('params', 'apiKey'));
+  reportUnusableKey(apiKey, authConfig, context);
   const auth = authConfig && compileModelAuth(authConfig, kind, givenAuth?.context ?? context.at('auth'));
   const formats = chosenFormats(connection.formats ?? kind.formats, params, context.at('params'));
   const ownTls = config.backendTLS && { config: config.backendTLS, context: context.at('backendTLS') };
@@ -254,10 +256,8 @@ export function compileModel(
     isPublic: config.visibility === 'public',
     matchesRequest: conditions,
     provider: kind,
-    apiKey: params.apiKey,
-    keyEncodings: [...(params.apiKey === undefined ? [] : [params.apiKey]), ...(auth?.keys ?? [])].flatMap(
-      keyEncodings,
-    ),
+    apiKey,
+    keyEncodings: [...(apiKey === undefined ? [] : [apiKey]), ...(auth?.keys ?? [])].flatMap(keyEncodings),
     model: params.model ?? kind.model,
     formats: callPath === undefined ? formats : formats.map((each) => ({ ...each, path: callPath })),
     chargesEarly: params.tokenize === true,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
+import { textOrFile } from '../../transport/text-or-file.ts';
 
 /**
  * Credentials in `baseUrl` are rejected, because they would not be sent: requests use its host and path, and `apiKey`.
@@ -24,10 +25,10 @@ const chats = (what: string, hint: string) =>
     );
 
 export const paramsSchema = mapping('Connection to the provider.', {
-  apiKey: nonEmpty
+  apiKey: textOrFile
     .optional()
     .meta({ secret: true })
-    .describe("API key for the provider. Default: the client's own key is forwarded."),
+    .describe("API key for the provider, or `{ file: … }`. Default: the client's own key is forwarded."),
   model: nonEmpty
     .optional()
     .describe(

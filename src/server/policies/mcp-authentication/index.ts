@@ -11,6 +11,7 @@ import type { ReloadedFile } from '../../kernel/files/reloaded-file.ts';
 import type { CallMeter } from '../../kernel/observer.ts';
 import { definePolicy } from '../../kernel/policy.ts';
 import { jwtClaims, scopeChallenge } from '../../kernel/request/shared-slots.ts';
+import { readText, textOrFile } from '../../transport/text-or-file.ts';
 import { DocumentClient } from '../../transport/upstream/document-client.ts';
 import { issuerKeys } from '../jwt/issuer.ts';
 import type { Claims } from '../jwt/jwt-precheck.ts';
@@ -91,11 +92,11 @@ const schema = z.lazy(() =>
         .describe(
           "Redirect URIs that registrations for `clientId` may have, besides those on the user's own machine (`localhost`, `127.0.0.1`, `[::1]`). Compared as text.",
         ),
-      clientSecret: nonEmpty
+      clientSecret: textOrFile
         .optional()
         .meta({ secret: true })
         .describe(
-          'Secret of `clientId`, added to token requests of users for the provider `entra`, if they have none.',
+          'Secret of `clientId`, or `{ file: … }`, added to token requests of users for the provider `entra`, if they have none.',
         ),
     },
   ),
@@ -151,7 +152,7 @@ export const mcpAuthentication = definePolicy({
       listsIssuer: authorizationServerOf(config) === 'issuer',
       clientId: config.clientId,
       allowedRedirectUris: config.allowedRedirectURIs,
-      clientSecret: config.clientSecret,
+      clientSecret: config.clientSecret && readText(config.clientSecret, context.at('clientSecret')),
       audience: config.audiences[0],
       registrations,
       client,

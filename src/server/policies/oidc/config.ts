@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { list } from '../../../core/schema/mapping.ts';
+import { textOrFile } from '../../transport/text-or-file.ts';
 import { httpUrl, jwksSchema } from '../jwt/key-source.ts';
 
 const logoutSchema = z
@@ -35,7 +36,7 @@ export const schema = z.lazy(() =>
         .describe('How the gateway authenticates at `tokenEndpoint`; `clientSecretBasic` by default.'),
       jwks: jwksSchema.optional().describe('Keys of ID tokens: inline JSON, `url` or `file`.'),
       clientId: z.string().min(1).describe('Id of the client at the provider.'),
-      clientSecret: z.string().min(1).meta({ secret: true }).describe('Secret of the client.'),
+      clientSecret: textOrFile.meta({ secret: true }).describe('Secret of the client, or `{ file: … }`.'),
       redirectURI: httpUrl
         .refine((text) => isCallback(text), {
           error: 'expected a URL with a path, and without user, query and fragment',

@@ -5,6 +5,7 @@ import { standingWork } from '../../kernel/admission.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { definePolicy } from '../../kernel/policy.ts';
 import { processSecret, signOutPath } from '../../kernel/request/shared-slots.ts';
+import { readText } from '../../transport/text-or-file.ts';
 import { DocumentClient } from '../../transport/upstream/document-client.ts';
 import { KeySet } from '../jwt/key-set.ts';
 import {
@@ -96,7 +97,8 @@ function openProvider(config: Config, client: DocumentClient, context: CompileCo
   return new Provider({
     issuer,
     clientId: config.clientId,
-    clientSecret: config.clientSecret,
+    // A file that cannot be read is reported.
+    clientSecret: readText(config.clientSecret, context.at('clientSecret')) ?? '',
     redirectUri: config.redirectURI,
     scope: [...new Set(['openid', ...config.scopes])].join(' '),
     endpoints:

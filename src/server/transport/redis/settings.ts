@@ -7,7 +7,7 @@ import { backendTlsSchema, compileBackendTls } from '../tls/backend-tls.ts';
 import type { RedisAddress } from './connection.ts';
 
 const URL_FORM =
-  'expected `redis://host:port` or, with TLS, `rediss://host:port`, with `user:password@` and `/database` if needed';
+  'expected `redis://host:port` or, with TLS, `rediss://host:port`, with `user:password@` and `/database` if needed; in a password, write `@` as `%40`, `:` as `%3A`, `/` as `%2F`, `?` as `%3F`, `#` as `%23` and `%` as `%25`';
 
 const SERVER_FORM = 'expected `host` or `host:port`, such as `sentinel-1.example.com:26379`';
 
