@@ -77,7 +77,7 @@ browserTest(
     // Two calls, of which one failed, in one part of the period.
     await files.getByText('✗ 1').waitFor();
     expect(await files.getByRole('cell').allInnerTexts()).toEqual([
-      '✓ ok',
+      '! answers, with errors',
       '',
       '2',
       '✗ 1',
@@ -95,6 +95,19 @@ browserTest(
     expect(
       (await row(page, 'Providers of models', 'beta').getByRole('cell').allInnerTexts()).slice(2),
     ).toEqual(['1', '0', expect.stringMatching(/^\d+ ms$/), '0']);
+    await page.getByRole('list', { name: 'Over time' }).getByText('no calls').waitFor();
+    // A period between two times.
+    await page.getByText('Other period …').click();
+    await page.getByLabel('From').fill('2020-01-02T00:00');
+    await page.getByLabel('To', { exact: true }).fill('2020-01-01T00:00');
+    await page.getByRole('button', { name: 'Show' }).click();
+    await page.getByText('The period must begin before it ends.').waitFor();
+    await page.getByLabel('To', { exact: true }).fill('2020-01-04T00:00');
+    await page.getByRole('button', { name: 'Show' }).click();
+    await page.getByRole('button', { name: 'Whole period' }).waitFor();
+    expect(new URL(page.url()).searchParams.get('span')).toBe('30d');
+    await expectAccessible(page);
+    await page.goto(`${gate.admin}/ui/health`);
     const certificates = page.getByRole('region', { name: 'Certificates' });
     await certificates.getByRole('row', { name: /expired\.crt.*✗ expired/ }).waitFor();
     await certificates.getByRole('row', { name: /good\.crt.*✓ [\d,]+ days/ }).waitFor();

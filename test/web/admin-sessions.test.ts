@@ -86,7 +86,9 @@ browserTest(
       viewport: { width: 1440, height: 900 },
     });
     await page.goto(`${gate.admin}/ui/sessions`);
-    await page.getByRole('link', { name: `session ${HOSTILE}` }).click();
+    const found = page.getByRole('row', { name: /session <img src…/ });
+    expect(await found.innerText()).toMatch(/^Which files are there\?/);
+    await found.getByRole('link').click();
     await page.getByRole('row', { name: /chat small/ }).waitFor();
     const calls = (await page.locator('.virtual tbody tr').allInnerTexts()).filter((row) =>
       /chat|tools\/call/.test(row),
@@ -136,7 +138,16 @@ browserTest(
     await recorded(gate, 'key=ann-laptop&contents=true', 4);
     const { page } = await watchedPage(browser, gate.admin);
     await page.goto(`${gate.admin}/ui/sessions`);
-    await page.getByRole('link', { name: /^session / }).click();
+    const rows = page.locator('main tbody tr');
+    await rows.first().waitFor();
+    // What belongs together for sure comes first.
+    expect(await rows.first().innerText()).toContain('session ');
+    await page.getByLabel('Order').selectOption('cost');
+    expect(await rows.first().innerText()).toContain('key ann-laptop');
+    await page
+      .getByRole('row', { name: / session / })
+      .getByRole('link')
+      .click();
     await page.getByRole('row', { name: /tools\/call echo/ }).waitFor();
     expect(await page.getByRole('row', { name: /chat (small|free) same key/ }).count()).toBe(2);
     await page.getByLabel('with model calls of the same key').uncheck();

@@ -26,7 +26,7 @@ const READY: readonly (readonly [path: string, title: string, shown: string])[] 
   ['/requests', 'Requests', '/private/b'],
   ['/usage', 'Usage', 'By model'],
   ['/trace', 'Trace', 'Nothing has been traced yet'],
-  ['/system', 'System', 'admin.recentRequests'],
+  ['/system', 'System', 'in use'],
 ];
 
 const shows = (page: Page, text: string): Promise<void> => page.getByText(text).first().waitFor();

@@ -49,6 +49,7 @@ export function Health(): ReactNode {
         from={from}
         hasFailovers
       />
+      <Legend />
       <Certificates certificates={data.certificates} />
     </>
   );
@@ -62,6 +63,27 @@ function sourceOf(since: number | undefined, from: number, isRecording: boolean)
   return isRecording
     ? `Calls and errors from the database; latency and failovers since the gateway's start, ${start}.`
     : `Since the gateway's start, ${start}.`;
+}
+
+/** What the fields of `Strip` mean. */
+function Legend(): ReactNode {
+  return (
+    <ul className="strip-legend quiet" aria-label="Over time">
+      {[
+        ['none', 'no calls'],
+        ['up', 'no errors'],
+        ['part', 'errors'],
+        ['down', 'half of the calls or more are errors'],
+      ].map(([tone, text]) => (
+        <li key={tone}>
+          <span className="strip" aria-hidden="true">
+            <span className={tone} />
+          </span>{' '}
+          {text}
+        </li>
+      ))}
+    </ul>
+  );
 }
 
 const STATES: Readonly<Record<Now['state'], readonly [mark: string, tone: string]>> = {
@@ -139,7 +161,11 @@ function ServiceRow({
 }): ReactNode {
   const { calls, errors, p95, buckets } = services.of(name);
   const failovers = models.reduce((sum, model) => sum + (services.failovers.get(model) ?? 0), 0);
-  const [mark, tone] = STATES[state];
+  // What answers now may have failed in the period: the word agrees with the figures beside it.
+  const [mark, tone, word] =
+    state === 'ok' && errors > 0
+      ? (['!', 'warn', 'answers, with errors'] as const)
+      : [...STATES[state], state];
   const cells: Readonly<Record<string, ReactNode>> = {
     Calls: count(calls),
     Errors: errors === 0 ? '0' : <span className="bad">✗ {count(errors)}</span>,
@@ -157,7 +183,7 @@ function ServiceRow({
       <td className="any" data-name="Now">
         <div>
           <span className={tone}>
-            {mark} {state}
+            {mark} {word}
           </span>
           {problem === undefined ? null : (
             <div className="bad">

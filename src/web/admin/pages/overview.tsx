@@ -1,10 +1,10 @@
-import type { ReactNode } from 'react';
+import { type ReactNode, useMemo } from 'react';
 import type { Overview as Data } from '../../../core/overview.ts';
 import { clock, compact, count, duration } from '../../shared/format.ts';
 import { Problem } from '../../shared/problem.tsx';
 import { Link } from '../../shared/router.tsx';
 import { visible } from '../../shared/visible.ts';
-import { lineOf, subjectOf, targetOf, tookText } from '../model/fields.ts';
+import { isError, lineOf, subjectOf, targetOf, tookText } from '../model/fields.ts';
 import { dollars } from '../model/money.ts';
 import { uptimeText, useOverview } from '../model/overview.ts';
 import { type Entry, useRequests } from '../model/requests.ts';
@@ -22,9 +22,14 @@ import { type PeriodFigures, useFigures } from '../parts/use-figures.ts';
 
 const SHOWN = 20;
 
+/** Requests among which errors are counted for the words on problems. */
+const NEWEST = 1_000;
+
 /** What is happening, what is wrong, and what is served. */
 export function Overview(): ReactNode {
   const { data, error, reload } = useOverview();
+  const { entries } = useRequests();
+  const errors = useMemo(() => entries.slice(0, NEWEST).filter(isError).length, [entries]);
   return (
     <>
       {data === undefined && error !== undefined ? (
@@ -39,7 +44,7 @@ export function Overview(): ReactNode {
         {data === undefined ? null : (
           <>
             <ReloadFailure overview={data} />
-            <Problems overview={data} />
+            <Problems overview={data} errors={errors} />
           </>
         )}
       </Activity>

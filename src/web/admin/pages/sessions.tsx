@@ -8,7 +8,7 @@ import { useLoaded } from '../../shared/use-loaded.ts';
 import { visible } from '../../shared/visible.ts';
 import { dollars } from '../model/money.ts';
 import { NoDatabase } from '../parts/no-database.tsx';
-import type { RecordPage, ShownRecord } from '../records/record.ts';
+import { type RecordPage, type ShownRecord, titleOf } from '../records/record.ts';
 import { type Asked, BY, type By, useConversation } from '../sessions/load.ts';
 import { Timeline } from '../sessions/timeline.tsx';
 import { totalsOf } from '../sessions/waterfall.ts';
@@ -133,7 +133,10 @@ function Recent(): ReactNode {
     `/api/records?contents=true&since=7d&limit=${NEWEST}`,
     EVERY,
   );
-  const groups = useMemo(() => groupsOf(data?.records ?? []), [data]);
+  const [order, setOrder] = useState<Order>('kind');
+  const [isWhole, setWhole] = useState(false);
+  const groups = useMemo(() => groupsOf(data?.records ?? []).toSorted(ORDERS[order].compare), [data, order]);
+  const shown = isWhole ? groups : groups.slice(0, SHOWN);
   if (error instanceof ApiError && error.status === 409) return <NoDatabase what="Sessions" />;
   if (data === undefined)
     return error === undefined ? (
@@ -152,7 +155,15 @@ function Recent(): ReactNode {
   return (
     <section className="panel" aria-labelledby="recent-conversations">
       <h2 id="recent-conversations">Recent conversations</h2>
-      <p className="quiet">Of the newest {count(data.records.length)} calls of models and tools.</p>
+      <div className="row bar">
+        <Select
+          label="Order"
+          value={order}
+          values={Object.entries(ORDERS).map(([name, { label }]) => [name, label])}
+          choose={(next) => setOrder(isOrder(next) ? next : 'kind')}
+        />
+        <span className="quiet">Of the newest {count(data.records.length)} calls of models and tools.</span>
+      </div>
       <div className="scroll">
         <table className="figures">
           <thead>
@@ -167,13 +178,19 @@ function Recent(): ReactNode {
             </tr>
           </thead>
           <tbody>
-            {groups.slice(0, SHOWN).map((group) => (
+            {shown.map((group) => (
               <GroupRow key={`${group.by} ${group.id}`} group={group} />
             ))}
           </tbody>
         </table>
       </div>
-      {groups.length > SHOWN ? <p className="quiet">and {count(groups.length - SHOWN)} more</p> : null}
+      {groups.length > shown.length ? (
+        <p>
+          <button type="button" onClick={() => setWhole(true)}>
+            Show {count(groups.length - shown.length)} more
+          </button>
+        </p>
+      ) : null}
     </section>
   );
 }
@@ -186,9 +203,18 @@ function GroupRow({ group: { by, id, records } }: { readonly group: Group }): Re
     <tr>
       <th scope="row">
         <Link to="/sessions" query={{ [by]: id }}>
-          {NAMES[by]} {visible(id)}
-        </Link>{' '}
-        {by === 'key' || who === '' ? null : <span className="quiet">{visible(who)}</span>}
+          {visible(titleOfGroup(records))}
+        </Link>
+        <div className="quiet">
+          {[...new Set(records.map(({ model, tool, operation }) => model ?? tool ?? operation))]
+            .slice(0, NAMED)
+            .map(visible)
+            .join(', ')}
+          {who === '' ? '' : ` · ${visible(who)}`} ·{' '}
+          <span className="whole" title={visible(id)}>
+            {NAMES[by]} {visible(by === 'key' ? id : shortened(id))}
+          </span>
+        </div>
       </th>
       <td className="number" data-name="Calls">
         {count(records.length)}
@@ -209,11 +235,59 @@ function GroupRow({ group: { by, id, records } }: { readonly group: Group }): Re
   );
 }
 
-/** A call belongs to its session, or else to its trace, or else to its key. In the order of the newest calls. */
+/** Names of models and tools beside a conversation. */
+const NAMED = 3;
+/** Characters of an id that tell conversations apart. */
+const ID = 8;
+
+const shortened = (id: string): string => (id.length <= ID + 4 ? id : `${id.slice(0, ID)}…`);
+
+/** What was asked first, as far as it is recorded; else the first call. */
+function titleOfGroup(records: Group['records']): string {
+  const oldestFirst = records.toReversed();
+  const said = oldestFirst.find(({ preview = '' }) => preview !== '')?.preview;
+  return said ?? titleOf(oldestFirst[0] ?? records[0]);
+}
+
+interface Ordering {
+  readonly label: string;
+  readonly compare: (a: Group, b: Group) => number;
+}
+
+const lastOf = ({ records: [newest] }: Group): number => Date.parse(newest.time);
+const newestFirst = (a: Group, b: Group): number => lastOf(b) - lastOf(a);
+const highest =
+  (of: (group: Group) => number): Ordering['compare'] =>
+  (a, b) =>
+    of(b) - of(a) || newestFirst(a, b);
+
+/** What belongs together for sure comes first: calls of a session, then those of a trace, then those of a key. */
+const ORDERS = {
+  kind: {
+    label: 'sessions first',
+    compare: (a, b) => BY.indexOf(a.by) - BY.indexOf(b.by) || newestFirst(a, b),
+  },
+  last: { label: 'last call', compare: newestFirst },
+  calls: { label: 'most calls', compare: highest(({ records }) => records.length) },
+  errors: { label: 'most errors', compare: highest(({ records }) => totalsOf(records).errors) },
+  cost: { label: 'highest cost', compare: highest(({ records }) => totalsOf(records).cost ?? 0) },
+} as const satisfies Readonly<Record<string, Ordering>>;
+type Order = keyof typeof ORDERS;
+
+const isOrder = (name: string): name is Order => name in ORDERS;
+
+/**
+ * A call belongs to its session, or else to its trace if that has other calls, or else to its key: with tracing, each request has a trace of
+ * its own.
+ */
 function groupsOf(records: readonly ShownRecord[]): readonly Group[] {
   const groups = new Map<string, Group>();
+  const traces = Map.groupBy(records, ({ session, traceId }) =>
+    session === undefined ? traceId : undefined,
+  );
+  const isAlone = (traceId: string | undefined): boolean => (traces.get(traceId)?.length ?? 0) < 2;
   for (const record of records) {
-    const [by, id] = placeOf(record);
+    const [by, id] = placeOf(record, isAlone(record.traceId));
     if (id === undefined) continue;
     const known = groups.get(`${by} ${id}`);
     groups.set(`${by} ${id}`, {
@@ -225,7 +299,10 @@ function groupsOf(records: readonly ShownRecord[]): readonly Group[] {
   return [...groups.values()];
 }
 
-function placeOf({ session, traceId, key }: ShownRecord): readonly [By, string | undefined] {
+function placeOf(
+  { session, traceId, key }: ShownRecord,
+  isAlone: boolean,
+): readonly [By, string | undefined] {
   if (session !== undefined) return ['session', session];
-  return traceId === undefined ? ['key', key] : ['trace', traceId];
+  return traceId === undefined || (isAlone && key !== undefined) ? ['key', key] : ['trace', traceId];
 }

@@ -1,7 +1,7 @@
 import { type ComponentType, type FormEvent, type ReactNode, useRef, useState } from 'react';
 import type { ShownBound } from '../../../core/overview.ts';
 import { ask } from '../../shared/api.ts';
-import { count, time } from '../../shared/format.ts';
+import { count, counted, time } from '../../shared/format.ts';
 import { Problem } from '../../shared/problem.tsx';
 import { say } from '../../shared/toasts.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
@@ -105,8 +105,41 @@ function Memory(): ReactNode {
         <Fact name="Heap limit">{bytesText(data.allocator.specific.heap_size_limit)}</Fact>
         <Fact name="Outside the heap">{bytesText(external)}</Fact>
       </dl>
-      <Bounds bounds={data.bounds} />
+      <h3>Buffers, queues and caches with their limits</h3>
+      {[...Map.groupBy(data.bounds, ({ name }) => name.split('.')[0] ?? name)].map(([part, own]) => (
+        <BoundsOf key={part} part={part} bounds={own} />
+      ))}
     </section>
+  );
+}
+
+/** From this share of a limit on, it is shown without being asked for. */
+const NEAR = 0.8;
+
+const shareOf = ({ used = 0, max }: ShownBound): number => (max === 0 ? 0 : used / max);
+
+/** The limits of one part of the gateway; open if one of them is near or was reached. */
+function BoundsOf({
+  part,
+  bounds,
+}: {
+  readonly part: string;
+  readonly bounds: readonly ShownBound[];
+}): ReactNode {
+  const most = Math.max(...bounds.map(shareOf));
+  const dropped = bounds.reduce((sum, bound) => sum + (bound.dropped ?? 0), 0);
+  const isNear = most >= NEAR || dropped > 0;
+  return (
+    <details className="kind-of-problem" open={isNear}>
+      <summary>
+        <strong>{visible(part)}</strong>{' '}
+        <span className={isNear ? 'warn' : 'quiet'}>
+          {counted(bounds.length, 'limit')}, at most {Math.round(most * 100)} % in use
+          {dropped === 0 ? '' : `, ${count(dropped)} dropped`}
+        </span>
+      </summary>
+      <Bounds bounds={bounds} />
+    </details>
   );
 }
 
@@ -114,7 +147,6 @@ function Bounds({ bounds }: { readonly bounds: readonly ShownBound[] }): ReactNo
   return (
     <div className="scroll">
       <table>
-        <caption>Buffers, queues and caches with their limits</caption>
         <thead>
           <tr>
             <th scope="col">What</th>

@@ -1,4 +1,5 @@
-import { type ReactNode, useEffect, useState } from 'react';
+import { type FormEvent, type ReactNode, useEffect, useState } from 'react';
+import { Failure } from '../../shared/form.tsx';
 import { periodName } from '../../shared/format.ts';
 import { Link, navigate, useLocation } from '../../shared/router.tsx';
 import { useShortcuts } from '../../shared/shortcuts.tsx';
@@ -36,6 +37,8 @@ export interface ChosenPeriod {
   readonly setSpan: (span: number) => void;
   /** Displays this period until another one is chosen. */
   readonly zoom: (period: Period | undefined) => void;
+  /** The same for any period, with the figures that reach back to it. */
+  readonly range: (period: Period) => void;
 }
 
 /**
@@ -60,6 +63,16 @@ export function usePeriod(entries: readonly Entry[], isRecording: boolean, short
     isZoomed: part !== undefined,
     setSpan: show,
     zoom: (chosen) => show(span, chosen),
+    range: (chosen) => {
+      const offered = isRecording ? SPANS : SPANS.filter((each) => each.span <= DAY);
+      const fit = offered.find((each) => each.span >= Date.now() - chosen.from) ?? offered.at(-1) ?? SPANS[0];
+      // What is counted or recorded is summed by whole minutes, hours or days.
+      const grain = (isRecording ? fit.recordedStep : undefined) ?? shortStep ?? 1;
+      show(fit.span, {
+        from: Math.floor(chosen.from / grain) * grain,
+        to: Math.ceil(chosen.to / grain) * grain,
+      });
+    },
   };
 }
 
@@ -97,7 +110,7 @@ function shownPeriod({ from, to }: Period, step: number | undefined): string {
 }
 
 export function PeriodSelect({
-  chosen: { period, span, spans, step, isZoomed, setSpan, zoom },
+  chosen: { period, span, spans, step, isZoomed, setSpan, zoom, range },
   children,
 }: {
   readonly chosen: ChosenPeriod;
@@ -122,6 +135,7 @@ export function PeriodSelect({
           </button>
         </>
       ) : null}
+      <Range key={`${isZoomed}`} period={period} range={range} />
       <Link
         to="/requests"
         query={{ from: new Date(period.from).toISOString(), to: new Date(period.to).toISOString() }}
@@ -132,3 +146,39 @@ export function PeriodSelect({
     </fieldset>
   );
 }
+
+/** Any period, by its two ends in the time of the browser. */
+function Range({ period, range }: { readonly period: Period } & Pick<ChosenPeriod, 'range'>): ReactNode {
+  const [problem, setProblem] = useState('');
+  const submit = (event: FormEvent<HTMLFormElement>): void => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const [from = Number.NaN, to = Number.NaN] = ['from', 'to'].map((name) =>
+      Date.parse(String(form.get(name))),
+    );
+    const isPeriod = from < to;
+    setProblem(isPeriod ? '' : 'The period must begin before it ends.');
+    if (isPeriod) range({ from, to });
+  };
+  return (
+    <details className="range">
+      <summary>Other period …</summary>
+      <form className="row" onSubmit={submit}>
+        <label>
+          From
+          <input type="datetime-local" name="from" required defaultValue={localText(period.from)} />
+        </label>
+        <label>
+          To
+          <input type="datetime-local" name="to" required defaultValue={localText(period.to)} />
+        </label>
+        <button type="submit">Show</button>
+        <Failure text={problem} />
+      </form>
+    </details>
+  );
+}
+
+/** `2026-01-05T10:00` in the time of the browser, as inputs have it. */
+const localText = (at: number): string =>
+  new Date(at - new Date(at).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);

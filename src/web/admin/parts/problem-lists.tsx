@@ -28,7 +28,14 @@ export function ReloadFailure({ overview }: { readonly overview: Overview }): Re
 }
 
 /** MCP targets that are not available, models that fail, and problems of the configuration: those of one kind together. */
-export function Problems({ overview }: { readonly overview: Overview }): ReactNode {
+export function Problems({
+  overview,
+  errors,
+}: {
+  readonly overview: Overview;
+  /** Requests that have failed, of those that the page knows. */
+  readonly errors: number;
+}): ReactNode {
   const { diagnostics, errorCount } = overview.problems;
   const backends = overview.gateways
     .flatMap(({ routes }) => routes)
@@ -44,8 +51,17 @@ export function Problems({ overview }: { readonly overview: Overview }): ReactNo
   if (diagnostics.length + targets.length + models.length === 0)
     return (
       <p className="panel good-box">
-        <span className="good">✓</span> No problems: the configuration has no warnings, and no target or model
-        fails.
+        <span className="good">✓</span> The configuration has no warnings, and no target or model is failing
+        now.
+        {errors === 0 ? null : (
+          <>
+            {' '}
+            <Link to="/requests" query={{ status: 'errors' }}>
+              {counted(errors, 'request')}
+            </Link>{' '}
+            of the newest ended with an error.
+          </>
+        )}
       </p>
     );
   const isBad = errorCount + targets.length + models.length > 0;

@@ -76,6 +76,13 @@ function Facts({ record }: { readonly record: FullRecord }): ReactNode {
 
 function Said({ record }: { readonly record: FullRecord }): ReactNode {
   const said = saidIn(record);
+  if (said.length === 0 && record.status >= 400)
+    return (
+      <p className="quiet">
+        Nothing was recorded of what was said: the call ended before it was read. Calls that are let in have
+        their messages with <code>payloads: full</code>.
+      </p>
+    );
   if (said.length === 0)
     return (
       <p className="quiet">

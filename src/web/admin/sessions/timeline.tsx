@@ -136,7 +136,7 @@ function Sums({
 const WIDE = ['tablet', 'desktop'] as const;
 /** Decides how wide the drawing is. */
 const ROOM = 'm'.repeat(34);
-const SMALL_ROOM = 'm'.repeat(9);
+const SMALL_ROOM = 'm'.repeat(4);
 
 function columnsOf(byKey: ReadonlySet<number>): readonly Column<Step>[] {
   const cost = ({ record: { costUsd } }: Step): string =>
@@ -145,6 +145,7 @@ function columnsOf(byKey: ReadonlySet<number>): readonly Column<Step>[] {
     { name: 'Start', shownOn: WIDE, cell: ({ offset }) => `+${duration(offset)}` },
     {
       name: 'Call',
+      shownOn: WIDE,
       shrinks: true,
       text: ({ record }) => `✓ ${titleOf(record)}${byKey.has(record.id) ? ' same key' : ''}`,
       cell: ({ record }) => (
@@ -152,6 +153,18 @@ function columnsOf(byKey: ReadonlySet<number>): readonly Column<Step>[] {
           <span className={outcomeOfRecord(record)}>{MARKS[outcomeOfRecord(record)]}</span>{' '}
           {visible(titleOf(record))}
           {byKey.has(record.id) ? <span className="quiet"> same key</span> : null}
+        </>
+      ),
+    },
+    {
+      name: 'Call',
+      shownOn: ['phone'],
+      shrinks: true,
+      text: ({ record }) => `✓ ${nameOf(record)}`,
+      cell: ({ record }) => (
+        <>
+          <span className={outcomeOfRecord(record)}>{MARKS[outcomeOfRecord(record)]}</span>{' '}
+          {visible(nameOf(record))}
         </>
       ),
     },
@@ -168,6 +181,9 @@ function columnsOf(byKey: ReadonlySet<number>): readonly Column<Step>[] {
     { name: 'Cost', isNumber: true, cell: cost },
   ];
 }
+
+/** The shortest name of a call: that of its tool or model, for a phone. */
+const nameOf = ({ tool, model, operation }: Step['record']): string => tool ?? model ?? operation;
 
 /** When the call ran. The columns beside it have the same in numbers. */
 function Bar({ step: { record, left, width } }: { readonly step: Step }): ReactNode {
