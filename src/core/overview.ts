@@ -117,6 +117,8 @@ export interface TargetView {
   readonly website?: string;
   /** Number of tools in its latest list, if one was read. */
   readonly tools?: number;
+  /** Names of the tools in its latest list, in any session, as the target has them. */
+  readonly toolNames?: readonly string[] | undefined;
   /** With `toolPinning`: how many tools are pinned, and the names at the target of those that have changed since. */
   readonly pins?: {
     readonly isEnforced: boolean;

@@ -341,6 +341,15 @@ browserTest('the MCP page sends nothing to a route that asks for a key until it 
   await page.getByText('✓ Connected').waitFor();
   await page.getByLabel('Endpoint').selectOption({ index: 1 });
   await page.getByText(/asks for a key or a token \(apiKey\)/).waitFor();
+  // A client lists them, and leaves.
+  const authorization = `Bearer ${KEY}`;
+  const client = await openSession(`${running.url}/closed`, { authorization });
+  await client.send({ jsonrpc: '2.0', id: 5, method: 'tools/list' });
+  await client.end();
+  const known = page.getByRole('region', { name: 'Catalog' });
+  await known.getByRole('row', { name: /^slow/ }).waitFor();
+  await known.getByRole('row', { name: /^echo/ }).click();
+  expect(await page.getByRole('button', { name: 'Call', exact: true }).count()).toBe(0);
   expect(sent.filter((body) => body.includes('/closed'))).toEqual([]);
   await page.getByLabel('Bearer token').fill(KEY);
   await page.getByRole('button', { name: 'Connect' }).click();

@@ -126,6 +126,8 @@ export const MCP_LIMITS = {
   pinVerdictAge: 60 * SECOND,
   /** The same for searches (`toolSearch`). */
   toolListAge: 60 * SECOND,
+  /** Names of the tools of one target in `/api/overview`. */
+  shownTools: 500,
   /** Changed tools of a target that the admin server names. */
   shownToolChanges: 200,
   /**

@@ -34,6 +34,8 @@ export interface TargetState {
   readonly website?: string;
   /** Number of tools in its latest list, if a client asked for one together with those of other targets. */
   readonly tools?: number;
+  /** Names of tools in its latest list, in any session: the first `LIMITS.shownTools`. */
+  readonly toolNames?: readonly string[] | undefined;
   /** Its pinned tools, with `toolPinning`. */
   readonly pins?: PinsState;
 }
@@ -119,12 +121,14 @@ function mergeTargets(a: readonly TargetState[], b: readonly TargetState[]): rea
     const other = b[index] ?? target;
     const better = STATES.indexOf(other.state) < STATES.indexOf(target.state) ? other : target;
     const tools = better.tools ?? target.tools ?? other.tools;
+    const toolNames = better.toolNames ?? target.toolNames ?? other.toolNames;
     const connections = target.connections + other.connections;
     const pins = mergePins(target.pins, other.pins);
     return {
       ...better,
       connections,
       ...(tools !== undefined && { tools }),
+      ...(toolNames !== undefined && { toolNames }),
       ...(pins !== undefined && { pins }),
     };
   });

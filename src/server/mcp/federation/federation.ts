@@ -1,7 +1,8 @@
-import { membersOf } from '../../../core/foreign.ts';
+import { membersOf, stringIn } from '../../../core/foreign.ts';
 import { edit, valueAt } from '../../kernel/json/json-text.ts';
 import type { Connection } from '../connection/connection.ts';
 import { ReplayedRequests } from '../connection/replayed-requests.ts';
+import { toolsListed } from '../connection/seen-tools.ts';
 import type { Target } from '../connection/target.ts';
 import { warnAboutToolNames } from '../connection/target-warnings.ts';
 import {
@@ -172,20 +173,28 @@ function listRewrite(
   return (text, response) => listingReadTool(call, checked(text, response));
 }
 
-function checkingToolNames({ session }: ClientCall, { target }: Connection, filter?: Rewrite): Rewrite {
+function checkingToolNames(
+  { session, message }: ClientCall,
+  { target }: Connection,
+  filter?: Rewrite,
+): Rewrite {
   return (text, response) => {
     const { tools } = membersOf(response.result);
-    if (Array.isArray(tools))
-      warnAboutToolNames(
-        session.options.log,
+    if (Array.isArray(tools)) {
+      const names = tools.flatMap((tool) => {
+        const { name } = membersOf(tool);
+        return typeof name === 'string' && target.tools !== undefined
+          ? (target.tools.shown(name) ?? [])
+          : [name];
+      });
+      warnAboutToolNames(session.options.log, target, names);
+      const isMore = message.kind === 'request' && message.params['cursor'] !== undefined;
+      toolsListed(
         target,
-        tools.flatMap((tool) => {
-          const { name } = membersOf(tool);
-          return typeof name === 'string' && target.tools !== undefined
-            ? (target.tools.shown(name) ?? [])
-            : [name];
-        }),
+        names.flatMap((name) => stringIn(name) ?? []),
+        isMore,
       );
+    }
     return filter === undefined ? text : filter(text, response);
   };
 }

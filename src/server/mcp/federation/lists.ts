@@ -7,6 +7,7 @@ import type { ClientHeaders } from '../connection/client-headers.ts';
 import type { Connection } from '../connection/connection.ts';
 import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
 import { ListPages } from '../connection/list-pages.ts';
+import { toolsListed } from '../connection/seen-tools.ts';
 import { signInOf, UpstreamStatusError, withTimeout } from '../connection/target-failure.ts';
 import { warnAboutToolNames } from '../connection/target-warnings.ts';
 import { type ItemKind, type ListMethod, outwardName, outwardTask } from '../names/names.ts';
@@ -113,6 +114,10 @@ export async function listTarget(
     const items = await listPages(connection, call, method, list);
     if (method === 'tools/list') {
       connection.listedTools = items.length;
+      toolsListed(
+        connection.target,
+        items.map(({ name }) => name),
+      );
       // Also if it has none, of which nothing was read.
       call.session.options.unmatched?.completed(connection.target.name, call.session.options.log);
     }

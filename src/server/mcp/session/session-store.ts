@@ -6,6 +6,7 @@ import type { SlotHolder } from '../../kernel/slot.ts';
 import type { Evictable } from '../child-slots.ts';
 import { readRequests } from '../connection/caller-credential.ts';
 import { targetState } from '../connection/connection.ts';
+import { seenTools } from '../connection/seen-tools.ts';
 import { initializing } from '../eras/open-target.ts';
 import type { McpProcess } from '../process.ts';
 import { CallerSession } from './caller-session.ts';
@@ -137,6 +138,7 @@ export class SessionStore {
           target.name,
           sessions.map(({ connections }) => connections[index]),
         ),
+        ...(seenTools(target) && { toolNames: seenTools(target) }),
         ...(target.pins === undefined ? {} : { pins: target.pins.state() }),
       })),
     };

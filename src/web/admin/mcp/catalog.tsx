@@ -29,7 +29,8 @@ export function Catalog({
   readonly endpoint: Endpoint;
   readonly tools: readonly Item[];
   readonly isRecording: boolean;
-  readonly open: (item: Item) => void;
+  /** Undefined: nothing can be called. */
+  readonly open: ((item: Item) => void) | undefined;
 }): ReactNode {
   const uses = useToolUses(isRecording);
   const [chosen, setChosen] = useState<string>();
@@ -101,7 +102,7 @@ export function Catalog({
           choose={setChosen}
           open={({ key, item }) => {
             setChosen(key);
-            if (item !== undefined) open(item);
+            if (item !== undefined) open?.(item);
           }}
           detail={detailOf}
         />

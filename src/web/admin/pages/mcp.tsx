@@ -1,4 +1,4 @@
-import { type ReactNode, useEffect, useRef, useState } from 'react';
+import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react';
 import { Select } from '../../shared/form.tsx';
 import { Problem } from '../../shared/problem.tsx';
 import { useLocation } from '../../shared/router.tsx';
@@ -7,7 +7,7 @@ import { CallView, useCalls } from '../mcp/call.tsx';
 import { CallHistory } from '../mcp/call-history.tsx';
 import { Catalog } from '../mcp/catalog.tsx';
 import { connect, type McpSession } from '../mcp/client.ts';
-import type { Item } from '../mcp/item.ts';
+import { type Item, itemIn } from '../mcp/item.ts';
 import { type ItemKind, ItemPicker, type Items } from '../mcp/item-picker.tsx';
 import { ASKING } from '../mcp/tool-facts.tsx';
 import { useOverview } from '../model/overview.ts';
@@ -85,10 +85,7 @@ function Playground({
         <Targets endpoint={endpoint} />
       </form>
       {state.kind === 'closed' && !isReady ? (
-        <p className="panel">
-          This route asks for a key or a token ({asking.join(', ')}): enter one above and press{' '}
-          <strong>Connect</strong>.
-        </p>
+        <Known endpoint={endpoint} asking={asking} isRecording={isRecording} />
       ) : null}
       <p role="status">
         {state.kind === 'opening' ? <span className="quiet">Connecting …</span> : null}
@@ -100,6 +97,38 @@ function Playground({
       {state.kind === 'open' ? (
         <Session session={state.session} items={state.items} endpoint={endpoint} isRecording={isRecording} />
       ) : null}
+    </>
+  );
+}
+
+/** The tools that the gateway itself has seen in lists of the targets, where a key is missing to ask for them as a client. */
+function Known({
+  endpoint,
+  asking,
+  isRecording,
+}: {
+  readonly endpoint: Endpoint;
+  readonly asking: readonly string[];
+  readonly isRecording: boolean;
+}): ReactNode {
+  const targets = endpoint.backends.flatMap(({ targets: each = [] }) => each);
+  const names = targets.flatMap(({ name, toolNames = [] }) =>
+    // As clients get them: with the target in front if there are several.
+    toolNames.map((tool) => (targets.length > 1 ? `${name}_${tool}` : tool)),
+  );
+  const shape = names.join('\n');
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `shape` has the names.
+  const tools = useMemo(() => names.flatMap((name) => itemIn({ name })), [shape]);
+  return (
+    <>
+      <p className="panel">
+        This route asks for a key or a token ({asking.join(', ')}): enter one above and press{' '}
+        <strong>Connect</strong> to call tools and to see their schemas.{' '}
+        {tools.length === 0
+          ? 'The gateway does not know the tools yet: no client has listed them since the targets were connected.'
+          : 'Below are the tools that the gateway has seen in lists of its targets.'}
+      </p>
+      <Catalog endpoint={endpoint} tools={tools} isRecording={isRecording} open={undefined} />
     </>
   );
 }
