@@ -13,7 +13,8 @@ export class Browser {
 
   async open(url: string, headers: Record<string, string> = {}): ReturnType<typeof send> {
     const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
-    const reply = await send(url, { headers: { ...(cookie === '' ? {} : { cookie }), ...headers } });
+    const own = { accept: 'text/html,*/*;q=0.8', ...(cookie === '' ? {} : { cookie }) };
+    const reply = await send(url, { headers: { ...own, ...headers } });
     for (const field of [reply.headers['set-cookie'] ?? []].flat()) {
       const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(field) ?? [];
       if (/Max-Age=0/i.test(field) || /expires=Thu, 01 Jan 1970/i.test(field)) this.cookies.delete(name);

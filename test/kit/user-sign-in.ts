@@ -180,6 +180,7 @@ export class UserBrowser {
     const reply = await send(url, {
       headers: {
         connection: 'close',
+        accept: 'text/html,*/*;q=0.8',
         ...(cookie !== '' && { cookie }),
         ...this.#headers,
         ...(form !== undefined && { origin, 'content-type': 'application/x-www-form-urlencoded' }),

@@ -96,7 +96,9 @@ function moduleLevel(text: string): string {
     throw new CommandError(
       'usage',
       `invalid --set value "${escapeControls(text)}": expected module=level`,
-      'for example --set proxy::httpproxy=trace',
+      LEVELS.includes(text.trim().toLowerCase())
+        ? `for all modules: --level ${text.trim().toLowerCase()}`
+        : 'for example --set proxy::httpproxy=trace',
     );
   return `${module}=${levelName(level, `--set ${escapeControls(module)}`)}`;
 }

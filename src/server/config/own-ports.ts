@@ -1,5 +1,11 @@
 import { membersOf, stringIn } from '../../core/foreign.ts';
-import { isOptionalAddress, overlap, parseListenAddress, type TcpAddress } from '../../core/listen.ts';
+import {
+  isLoopback,
+  isOptionalAddress,
+  overlap,
+  parseListenAddress,
+  type TcpAddress,
+} from '../../core/listen.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import { addressOf, type GatewayPlan, type LocatedProblem } from './plan/plan.ts';
 import type { Config } from './schema.ts';
@@ -48,7 +54,12 @@ export function ownPortProblems(
     configuredAdminAddr === undefined,
   );
   const servers = [...signals, ...admin];
+  const isOpen =
+    !env['ADMIN_ADDR'] &&
+    config.adminRoles === undefined &&
+    admin.some(({ address }) => !address.hosts.every(isLoopback));
   return [
+    ...(isOpen ? [OPEN_ADMIN] : []),
     ...gateways.flatMap((gateway) =>
       servers
         .filter(({ address }) => overlap(address, addressOf(gateway)))
@@ -62,6 +73,15 @@ export function ownPortProblems(
     ),
   ];
 }
+
+const OPEN_ADMIN: LocatedProblem = {
+  code: 'AGW0312',
+  severity: 'warning',
+  path: ['config', 'adminAddr'],
+  message: 'other machines can reach the admin server, and everybody who can may do everything',
+  label: 'no authentication',
+  help: 'set it to an address such as `localhost:15000`, or set `config.adminRoles`',
+};
 
 function gatewayProblem(
   { name, port, portPath }: GatewayPlan,

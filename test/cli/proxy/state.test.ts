@@ -73,6 +73,7 @@ describe('`proxy log`', () => {
       '--level: unknown level "debg"; did you mean debug?\n  = help: levels: error, warn, info, debug, trace, off',
     ],
     [['--set', 'm'], 'invalid --set value "m": expected module=level'],
+    [['--set', 'debug'], '"debug": expected module=level\n  = help: for all modules: --level debug'],
     [['--set', 'm=x\u001b]0;t\u0007'], '--set m: unknown level "x\\u{1b}]0;t\\u{7}"'],
     [['--set', 'a=info', '--level', 'info'], '--level and --set are mutually exclusive'],
     [['--for', '10m'], '--for requires a change that it can revert'],

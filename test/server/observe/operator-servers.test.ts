@@ -65,6 +65,15 @@ describe('the metrics and readiness servers', () => {
     const plain = await fetch(`${stats}/metrics`, { headers: { accept: 'text/plain; version=0.0.4' } });
     expect(plain.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
     checkPlainText(await plain.text());
+    const both = 'application/openmetrics-text;q=0.3, text/plain;version=0.0.4;q=0.5';
+    const none = 'application/openmetrics-text;q=0, text/plain;version=0.0.4;q=0';
+    for (const [wish, type] of [
+      [both, 'text/plain; version=0.0.4; charset=utf-8'],
+      [none, 'text/plain; charset=utf-8'],
+    ] as const)
+      expect((await send(`${stats}/metrics`, { headers: { accept: wish } })).headers['content-type']).toBe(
+        type,
+      );
     for (const [encoding, expected] of Object.entries({
       'gzip, deflate': 'gzip',
       'br;q=1, GZIP;q=0.5': 'gzip',

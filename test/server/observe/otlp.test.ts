@@ -269,7 +269,7 @@ describe('exported traces', () => {
       const started = performance.now();
       await gate.close();
       expect(performance.now() - started).toBeLessThan(6000);
-      expect(gate.log.join('')).toMatch(/telemetry::trace\tspans were lost/);
+      expect(gate.log.join('')).toMatch(/telemetry::trace\tspans were lost.* collector="127\.0\.0\.1:\d+"/);
       // An empty heading that the gRPC library prints.
       expect(gate.log.join('')).not.toContain('Resolution note');
       const metrics = parseMetrics(await gate.running.metrics.render());

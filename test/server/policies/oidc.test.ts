@@ -167,7 +167,7 @@ describe('oidc sessions', () => {
     await using provider = await scripted();
     await using upstream = await backend();
     await using page = await site(upstream, { ...client(provider.issuer), scopes: ['profile', 'openid'] });
-    const reply = await send(`${page.url}/app`);
+    const reply = await new Browser().open(`${page.url}/app`);
     expect([reply.status, reply.headers['cache-control']]).toEqual([302, 'no-store']);
     const { searchParams } = new URL(String(reply.headers['location']));
     expect(Object.fromEntries(searchParams)).toMatchObject({
@@ -243,6 +243,10 @@ describe('oidc sessions', () => {
     expect(await status('GET', { 'sec-fetch-mode': 'cors' })).toBe(401);
     expect(await status('GET', { 'x-requested-with': 'XMLHttpRequest' })).toBe(401);
     expect(await status('POST', {})).toBe(401);
+    // `curl` and other programs accept anything.
+    expect(await status('GET', { accept: '*/*' })).toBe(401);
+    expect(await status('GET', {})).toBe(401);
+    expect(await status('GET', { accept: 'text/html,*/*;q=0.8' })).toBe(302);
     expect(await status('GET', { 'sec-fetch-mode': 'navigate' })).toBe(302);
     const preflight = { origin: 'https://a.example', 'access-control-request-method': 'GET' };
     expect(await status('OPTIONS', preflight)).toBe(401);
@@ -357,7 +361,7 @@ describe('callbacks of oidc that do not end a sign-in', () => {
     provider.answer = { status: 503 };
     expect((await new Browser().follow(`${page.url}/app`)).reply.status).toBe(502);
     await using down = await site(upstream, client(`http://127.0.0.1:${await refusingPort()}`));
-    expect((await send(`${down.url}/app`)).status).toBe(502);
+    expect((await new Browser().open(`${down.url}/app`)).status).toBe(502);
   });
 });
 

@@ -66,6 +66,10 @@ gateways:
 {{- if and .Values.persistence.enabled (or .Values.autoscaling.enabled (gt (int .Values.replicaCount) 1)) -}}
 {{- fail "persistence is for SQLite, which one replica has open: set replicaCount: 1 and autoscaling.enabled: false, or use PostgreSQL without persistence" -}}
 {{- end -}}
+{{- $database := ($process.database | default dict).url | default "" | toString -}}
+{{- if and (hasPrefix "sqlite:" $database) (not .Values.persistence.enabled) (not .Values.extraVolumeMounts) -}}
+{{- fail (printf "config.config.database.url is %s, and the file system of the container is read-only: set persistence.enabled: true with replicaCount: 1 and a url below persistence.mountPath, such as sqlite:///data/agctl.db, or use PostgreSQL for several replicas" $database) -}}
+{{- end -}}
 {{- if and .Values.autoscaling.enabled (gt (int .Values.autoscaling.minReplicas) (int .Values.autoscaling.maxReplicas)) -}}
 {{- fail (printf "autoscaling.minReplicas is %v, which is more than autoscaling.maxReplicas (%v)" .Values.autoscaling.minReplicas .Values.autoscaling.maxReplicas) -}}
 {{- end -}}

@@ -14,16 +14,26 @@ interface MetricsAnswer {
 type Asked = Pick<IncomingHttpHeaders, 'accept' | 'accept-encoding'>;
 
 /**
- * Metrics in the format that the `accept` header names: OpenMetrics, or the older text format of Prometheus if its version is named.
+ * Metrics in the format that the `accept` header prefers: OpenMetrics, or the older text format of Prometheus if its version is named.
  * Otherwise OpenMetrics as plain text, which readers of the older format also accept.
  */
 export function textAnswer(asked: Asked, openMetrics: string): Promise<MetricsAnswer> {
   const { accept = '' } = asked;
-  if (accept.includes(OPEN_METRICS))
+  const ranges = accept.split(',').map((range) => range.trim().toLowerCase());
+  const open = wishFor(ranges, (range) => range.startsWith(OPEN_METRICS));
+  const plain = wishFor(ranges, (range) => PLAIN.test(range));
+  if (open > 0 && open >= plain)
     return metricsAnswer(asked, `${OPEN_METRICS}; version=1.0.0; charset=utf-8`, openMetrics);
-  if (/\btext\/plain\s*;[^,]*\bversion=0\.0\.4\b/i.test(accept))
-    return metricsAnswer(asked, `text/plain; ${VERSION}; charset=utf-8`, plainText(openMetrics));
+  if (plain > 0) return metricsAnswer(asked, `text/plain; ${VERSION}; charset=utf-8`, plainText(openMetrics));
   return metricsAnswer(asked, 'text/plain; charset=utf-8', openMetrics);
+}
+
+const PLAIN = /^text\/plain\s*;.*\bversion=0\.0\.4\b/;
+
+/** The highest weight of the media ranges that fit (RFC 9110 section 12.4.2); 0 if none does. */
+function wishFor(ranges: readonly string[], fits: (range: string) => boolean): number {
+  const weights = ranges.filter(fits).map((range) => Number(/;\s*q=([\d.]{1,5})/.exec(range)?.[1] ?? 1));
+  return Math.max(0, ...weights.filter((weight) => weight <= 1));
 }
 
 /** Metrics of a content type, compressed for those who accept gzip: the labels of 300 models repeat, 8 MB become 0.2. */

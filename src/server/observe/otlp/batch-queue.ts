@@ -7,6 +7,8 @@ export interface BatchQueueOptions<Item> {
   readonly what: string;
   /** The target of the log. */
   readonly target: string;
+  /** Host and port of what takes them, for the log; undefined if it is one of several. */
+  readonly collector?: string | undefined;
   readonly log: Log;
   /** Sends a batch. Rejects if it was lost; must settle within `LIMITS.spanExportTimeout`. */
   send(batch: readonly Item[]): Promise<void>;
@@ -71,13 +73,13 @@ export class BatchQueue<Item> {
   lost(count: number, problem: string): void {
     // Those in flight at shutdown are already counted.
     if (this.#isClosed) return;
-    const { what, target, log, lost } = this.#options;
+    const { what, target, collector, log, lost } = this.#options;
     this.dropped += count;
     lost?.(count);
     const now = performance.now();
     if (now - this.#lastWarning < LIMITS.spanWarningInterval) return;
     this.#lastWarning = now;
-    log.warn(target, `${what} were lost`, { lost: this.dropped, problem });
+    log.warn(target, `${what} were lost`, { lost: this.dropped, collector, problem });
   }
 
   #schedule(): void {

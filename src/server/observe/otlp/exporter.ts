@@ -8,11 +8,13 @@ export class BoundedExport implements SpanProcessor {
   readonly #exporter: SpanExporter;
   readonly #queue: BatchQueue<ReadableSpan>;
 
-  constructor(exporter: SpanExporter, log: Log) {
+  /** `collector`: its host and port, for the log. */
+  constructor(exporter: SpanExporter, log: Log, collector?: string) {
     this.#exporter = exporter;
     this.#queue = new BatchQueue({
       what: 'spans',
       target: 'telemetry::trace',
+      collector,
       log,
       send: (spans) => this.#send(spans),
     });

@@ -60,7 +60,7 @@ export class Tracing {
 
   constructor(settings: TracingSettings, exporter: SpanExporter, log: Log) {
     this.#settings = settings;
-    this.#export = new BoundedExport(exporter, log);
+    this.#export = new BoundedExport(exporter, log, URL.parse(settings.url)?.host);
     this.#sampler = createSampler(settings.random, settings.client);
     this.#provider = new TracerProvider({
       resource: resourceOf(settings),

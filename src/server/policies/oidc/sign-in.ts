@@ -108,10 +108,11 @@ function returnPath({ path, query }: RequestContext): string {
   return target.length <= RETURN_LENGTH && /^\/(?![/\\])[^\\]*$/.test(target) ? target : '/';
 }
 
-/** Whether a browser shows the response to its user (Fetch Metadata), as far as the request says so. */
+/** Whether a browser shows the response to its user: by Fetch Metadata, or else by what it accepts, which scripts and `curl` leave open. */
 function isNavigation({ method, headers }: RequestContext): boolean {
   if (method !== 'GET' && method !== 'HEAD') return false;
   if (headers.get('x-requested-with')?.toLowerCase() === 'xmlhttprequest') return false;
   const mode = headers.get('sec-fetch-mode');
-  return mode === undefined || mode === 'navigate';
+  if (mode !== undefined) return mode === 'navigate';
+  return /\btext\/html\b/i.test(headers.get('accept') ?? '');
 }
