@@ -58,7 +58,7 @@ export const admin = {
         {
           name: 'system',
           path: '/ui/system',
-          prepare: (page) => page.getByText('admin.recentRequests').waitFor(),
+          prepare: (page) => page.getByText('in use').first().waitFor(),
         },
       ],
     };

@@ -238,7 +238,10 @@ export const tools = {
           name: 'sessions',
           path: '/ui/sessions',
           async prepare(page) {
-            await page.getByRole('link', { name: 'session support-17' }).click();
+            await page
+              .getByRole('row', { name: /session support-17/ })
+              .getByRole('link')
+              .click();
             await page.getByText('tools/call').first().waitFor();
           },
         },
