@@ -242,7 +242,7 @@ export const tools = {
               .getByRole('row', { name: /session support-17/ })
               .getByRole('link')
               .click();
-            await page.getByText('tools/call').first().waitFor();
+            await page.locator('.lane').first().waitFor();
           },
         },
         {
