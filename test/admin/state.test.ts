@@ -69,6 +69,12 @@ describe('runtime state', () => {
       ['a', 2],
       ['b', 1],
     ]);
+    await session.end();
+    const later = JSON.parse((await send(`${running.admin}/api/overview`)).text) as Overview;
+    expect(later.gateways[0]?.routes[0]?.backends[0]?.targets?.map(({ toolNames }) => toolNames)).toEqual([
+      ['echo', 'slow'],
+      ['echo'],
+    ]);
   });
 
   verifies(
@@ -95,6 +101,45 @@ describe('runtime state', () => {
       for (const { name, used = 0, max } of memory.bounds) expect(used, name).toBeLessThanOrEqual(max);
     },
   );
+});
+
+test('streams that stand until one side ends them are marked, so that they are no latency', async () => {
+  await using events = await httpUpstream((_, response) =>
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).end('data: 1\n\n'),
+  );
+  const at = (pathPrefix: string): object[] => [{ path: { pathPrefix } }];
+  const routes = [
+    { name: 'events', matches: at('/events'), backends: [{ host: events.address }] },
+    { name: 'tools', matches: at('/mcp'), backends: [{ mcp: { targets: [chaos('a')] } }] },
+  ];
+  await using running = await gateway(
+    JSON.stringify({ config: { adminAddr: 'off' }, gateways: { edge: { port: 0, routes } } }),
+    { admin: true },
+  );
+  await send(`${running.url}/events`);
+  const session = await openSession(`${running.url}/mcp`);
+  const leave = new AbortController();
+  const headers = { accept: 'text/event-stream', 'mcp-session-id': session.id };
+  await fetch(`${running.url}/mcp`, { headers, signal: leave.signal });
+  leave.abort();
+  const marked = async (): Promise<unknown> => {
+    const { requests } = JSON.parse((await send(`${running.admin}/api/requests`)).text) as {
+      requests: { fields: Record<string, unknown> }[];
+    };
+    return requests.map(({ fields }) => [
+      fields['http.method'],
+      fields['http.path'],
+      fields['response.stream'] ?? false,
+    ]);
+  };
+  await until(async () => ((await marked()) as unknown[]).length === 4);
+  expect(await marked()).toEqual([
+    ['GET', '/events', true],
+    ['POST', '/mcp', false],
+    ['POST', '/mcp', false],
+    ['GET', '/mcp', true],
+  ]);
+  expect(running.accessLog.join('')).not.toContain('response.stream');
 });
 
 describe('open requests', () => {

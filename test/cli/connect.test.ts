@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { parse as parseToml } from 'smol-toml';
 import { expect, test } from 'vitest';
 import { parseSettings } from '../../src/cli/clients/settings-file.ts';
+import { endpointsOfDump } from '../../src/cli/connect/endpoint.ts';
 import { mcpClients } from '../../src/core/clients/mcp-clients.ts';
 import { cli } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
@@ -358,6 +359,16 @@ test('connect --admin takes the endpoint of a running gateway', async () => {
     0,
     { url: `${gateway.url}/mcp`, headers: { Authorization: `Bearer \${env:AGCTL_KEY}` } },
   ]);
+});
+
+test('an endpoint of a running gateway with TLS has its scheme and host name', () => {
+  const route = { matches: [{ path: { pathPrefix: '/mcp' } }], backends: [{ backend: '/tools' }] };
+  const listener = { protocol: 'HTTPS', hostname: 'api.example', routes: { a: route } };
+  const dump = {
+    binds: [{ address: '[::]:8443', listeners: { a: listener } }],
+    backends: [{ backend: { mcp: { namespace: '', name: 'tools' } } }],
+  };
+  expect(endpointsOfDump(dump, 'mcp').map(({ url }) => url)).toEqual(['https://api.example:8443/mcp']);
 });
 
 test('an address that is that of the configuration gets its key, and another one none', async () => {
