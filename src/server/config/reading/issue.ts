@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { DiagnosticCode, Path } from '../../../core/diagnostic.ts';
+import { membersOf } from '../../../core/foreign.ts';
 import {
   describeKind,
   describeSchema,
@@ -201,6 +202,10 @@ export class IssueTranslator {
     if (expected.startsWith('a list') && !Array.isArray(value))
       return { help: 'write a list: `[a, b]`, or each entry on a line that starts with `- `' };
     if (isFromEnvironment) return this.#variableHelp(path, expected, value);
+    if (wantsText && Object.keys(membersOf(value)).join() === 'file')
+      return {
+        help: 'no file can be named here: write the value, or a variable of the environment, `$NAME`',
+      };
     if (typeof value !== 'string')
       return /^\{+\s*\$?\w+\s*\}+$/.test(this.#written(path))
         ? {
