@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Diagnostic } from '../../../core/diagnostic.ts';
@@ -22,6 +21,7 @@ import { buildRuntime, type Runtime } from '../runtime.ts';
 import { ChangedFiles, changedNames, filesOf } from './changed-files.ts';
 import { changesBetween, needRestart } from './changes.ts';
 import { FileWatch } from './file-watch.ts';
+import { auditReread, hashOf, inWords, rereadFiles, WATCH } from './reload-audit.ts';
 
 /** The active configuration, with the source and diagnostics of the file that it was read from. */
 export interface CurrentConfig {
@@ -163,24 +163,11 @@ export class LiveConfig {
     else if (path !== undefined && files.includes(path)) void this.#enqueue(false, WATCH);
   }
 
-  /** Says in the audit which files have changed that are read again without a reload. What they contain is a secret. */
   async #auditReread(reading: Promise<RereadProblem>): Promise<void> {
-    const { runtime } = this.#served;
-    const reread = [...runtime.reloadedFiles.keys()].filter((file) => !runtime.files.includes(file));
-    const changed = this.#changed.of(reread);
+    const { runtime, source } = this.#served;
+    const changed = this.#changed.of(rereadFiles(runtime));
     const problem = await reading;
-    if (changed.length === 0) return;
-    await auditOf.get(runtime.settings)?.record({
-      action: 'file.reload',
-      outcome: problem === undefined ? 'done' : 'failed',
-      actor: WATCH,
-      target: changed.slice(0, LIMITS.reloadNames).join(', '),
-      ...(problem !== undefined && {
-        detail: redactorOf(this.#served.source, this.#env).text(
-          `the previous content stays in use: ${problem}`,
-        ),
-      }),
-    });
+    await auditReread(runtime, changed, problem, (text) => redactorOf(source, this.#env).text(text));
   }
 
   /** Requests while a reload is queued share that reload: many signals at once cause at most two reloads. */
@@ -394,17 +381,4 @@ export class LiveConfig {
     const own = [path, variables?.path].filter((each) => each !== undefined);
     await this.#watch?.set([...new Set([...own, ...this.#compiledFrom, ...reloadedFiles.keys()])]);
   }
-}
-
-const hashOf = (text: string): string => hash('sha256', text);
-
-/** Of what is reloaded because a file has changed. */
-const WATCH: Actor = { kind: 'watch' };
-
-/** Fields of the log line, as the detail of an event. */
-function inWords(changes: Readonly<Record<string, string | undefined>>): string | undefined {
-  const parts = Object.entries(changes).flatMap(([what, names]) =>
-    names === undefined ? [] : [`${what}: ${names}`],
-  );
-  return parts.length === 0 ? undefined : `changed: ${parts.join('; ')}`;
 }
