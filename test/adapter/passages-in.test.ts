@@ -191,7 +191,7 @@ test('the description of search_knowledge is true for the embedder', async () =>
   };
   expect(await described('words')).toMatch(/by words and parts of words: .* synonyms are not known/);
   expect(await described('meaning')).toMatch(/by meaning and by words\./);
-  expect(await described()).toMatch(/by meaning if the memory has an embedding model/);
+  expect(await described()).toMatch(/^Searches all indexed documents: .* synonyms may not be known\./);
 });
 
 test('a search without results has the hint in both', async () => {

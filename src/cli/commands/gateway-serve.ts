@@ -364,6 +364,7 @@ function announceReady({ file, context }: Setup, built: Built, { gateway, admin 
 function announceShutdown(signal: NodeJS.Signals, { isJson, log, output }: Built): void {
   if (isJson) log.info('agctl', 'finishing open requests', { signal });
   else output.sinks.log.write(`${signal}: finishing open requests; a second signal stops now\n`);
+  void output.sinks.log.flush();
 }
 
 /** Logs each warning as a line of its own, for programs that read the log. */

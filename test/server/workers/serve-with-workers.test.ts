@@ -72,7 +72,8 @@ describe('agctl serve with config.workers', () => {
     await called;
     running.kill('SIGTERM');
     await until(() => running.stderr.includes('finishing open requests'));
-    expect(pids.every(isAlive)).toBe(true);
+    // The one that waits for its backend.
+    expect(pids.some(isAlive)).toBe(true);
     running.kill('SIGTERM');
     await running.finished;
     await until(() => !pids.some(isAlive), 2_000);

@@ -74,7 +74,7 @@ test.each(['5', '{"pid":1,"host":{"toString":1},"since":[]}', '{"pid":"1"}', '',
     const store = await openSqliteStore({ path, log: recordingLog() });
     writeFileSync(`${path}.lock`, text);
     await expect(openSqliteStore({ path, log: recordingLog() })).rejects.toMatchObject({
-      code: 'memory_not_opened',
+      code: 'memory_in_use',
       message: expect.stringContaining('in use by another program'),
     });
     await store.close();
