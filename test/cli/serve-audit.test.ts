@@ -188,7 +188,8 @@ test('a secret that has changed is named in the audit, whether it is in a variab
     action: 'configuration.reload',
     detail: `changed: files: ${at('keys.txt')}`,
   });
-  expect(running.stderr).toMatch(/configuration reloaded.* files="\S+keys\.txt"/);
+  // The log is written in batches.
+  await until(() => /configuration reloaded.* files="\S+keys\.txt"/.test(running.stderr));
   writeFileSync(at('users'), users('bob'));
   expect(await next(3)).toMatchObject({
     action: 'file.reload',

@@ -137,7 +137,7 @@ describe('the system page', () => {
       await page.getByText('The gateway stops').waitFor();
       await expect(until(async () => (await other.get('/files/gone')).status === 0)).rejects.toThrow(
         // One that comes while the process ends is cut.
-        /ECONNREFUSED|socket hang up/,
+        /ECONNREFUSED|ECONNRESET|socket hang up/,
       );
     },
   );
