@@ -155,14 +155,15 @@ const LONG = [
 ];
 
 /**
- * Files that run only with `AGCTL_THOROUGH=1`: they take half a minute of two cores, and test tools of developers (`npm run dev`,
- * an example) or repeat what others test (conformance with further settings, `agctl top` with dumps of other servers).
+ * Files that run only with `AGCTL_THOROUGH=1`: they take a minute of two cores, and test tools of developers (`npm run dev`,
+ * `npm run release`, an example) or repeat what others test (conformance with further settings, `agctl top` with dumps of other servers).
  */
 export const THOROUGH = [
   'test/cli/proxy/other-servers.test.ts',
   'test/conformance/conformance.test.ts',
   'test/dev.test.ts',
   'test/library/example-agent.test.ts',
+  'test/release.test.ts',
 ];
 
 /** Files that take longest, longest first: begun last, one of them would run alone at the end. */
