@@ -1,5 +1,5 @@
 // npm run bench all -- [--rounds 3] [--seconds 2] [--bin NAME=PATH ...]
-// Everything that is compared with others, in one run of about 12 minutes: capacity, latency and memory beside the bare relay,
+// Everything that is compared with others, in one run of about 10 minutes: capacity, latency and memory beside the bare relay,
 // nginx, haproxy, Portkey and, if AGCTL_BENCH_UPSTREAM names its binary, the Rust gateway; then starts, and growth.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 
 /** Each runs in a process of its own, so that none inherits the heap or the compiled code of another. */
 const BENCHMARKS = {
-  all: ['all.mjs', 'everything that is compared with others, in about 12 minutes'],
+  all: ['all.mjs', 'everything that is compared with others, in about 10 minutes'],
   http: ['http.mjs', 'plain proxying and policies, compared with a bare relay, nginx and haproxy'],
   policies: ['policies.mjs', 'what each policy costs, without sockets'],
   observe: ['observe.mjs', 'what the access log, metrics and traces cost'],
@@ -18,7 +18,7 @@ const BENCHMARKS = {
   ],
   growth: [
     'growth.mjs',
-    'the CPU time of a request with 1 to 3,000 routes, keys, models, tools and sessions',
+    'the CPU time of a request with 1 to 10,000 routes, keys, models, tools and sessions',
   ],
   start: ['start.mjs', 'CPU time, duration and memory of commands that start'],
   cli: ['cli.mjs', 'what agctl proxy config costs for a dump of 20 MB'],
