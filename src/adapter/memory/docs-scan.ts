@@ -158,7 +158,7 @@ function linkProblem(error: unknown): string {
   return code === 'ELOOP' ? 'the symbolic link leads to itself: remove it' : messageOf(error);
 }
 
-/** What stands for bytes of a name that are not UTF-8. */
+/** Node.js puts it in place of bytes of a file name that are not UTF-8. */
 const REPLACEMENT = '\ufffd';
 
 /** Why a document cannot be read. */

@@ -193,6 +193,19 @@ describe('calls with what clients and models really send', () => {
     expect((await post('/graph/read', { names: ['Half'] })).body.entities).toEqual([]);
   });
 
+  // Regular expressions that begin again at each letter.
+  test.each([
+    ['letters', 'Ab'.repeat(29_000)],
+    ['parts of numbers', 'und'.repeat(19_000)],
+  ])('turns with a word of 57,000 %s are compared in linear time', async (name, word) => {
+    const sessionId = `long ${name}`;
+    for (const hour of [5, 6])
+      await post('/chat', { sessionId, role: 'user', content: `The ${name} gym opens at ${hour}. ${word}` });
+    const asked = new URLSearchParams({ query: `when does the ${name} gym open`, sessionId });
+    const { turns } = (await call(`/turns?${asked}`)).body;
+    expect(turns[0].content).toContain('opens at 6');
+  });
+
   test('a turn with a date in the future is replaced by what is said now', async () => {
     // vshulcz/deja-vu#1753, vshulcz/deja-vu#880
     const said = (sessionId: string, id: string, content: string, createdAt: string): string =>

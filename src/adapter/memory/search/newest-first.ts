@@ -57,7 +57,7 @@ export function newestFirst(placed: readonly Placed[], { query }: TurnScope): Pl
   return ordered;
 }
 
-/** Whether a turn has what a question asks for: what has no number is no newer one. */
+/** Whether a turn has a value of the kind that the question asks for, such as a number. */
 function valueTest(query: string): (content: string) => boolean {
   const asked = askedFor(query);
   if (asked === undefined) return () => true;

@@ -2,16 +2,17 @@ import { isStopWord, stemOf, wordsOf } from '../tokenizer.ts';
 
 // Whose a thing is: `my mother's gym`, `the gym of my mother`, `das Studio meiner Mutter`, `Lenas Studio`.
 
-/** Whoever speaks. */
+/** Stands for the speaker. */
 const SELF = '';
 
 /** `it's`, `that's`: no genitive. */
 const NO_OWNER =
   /^(?:it|that|this|he|she|there|here|what|who|where|when|how|let|one|everything|nothing|all)$/i;
-const GENITIVE = /(\p{L}[\p{L}-]*)['’]s((?:\s+\p{L}+){1,3})/gu;
-const OF = /(\p{L}+)\s+of\s+(?:(?:my|our|his|her|their|your)\s+(\p{L}+)|(\p{Lu}\p{L}+))/gu;
+// Each begins where a word does: a long text without spaces would be read again from each of its letters.
+const GENITIVE = /(?<![\p{L}-])(\p{L}[\p{L}-]*)['’]s((?:\s+\p{L}+){1,3})/gu;
+const OF = /(?<!\p{L})(\p{L}+)\s+of\s+(?:(?:my|our|his|her|their|your)\s+(\p{L}+)|(\p{Lu}\p{L}+))/gu;
 /** Not `von meiner Schwester`, which may say by whom. */
-const GERMAN_OF = /(\p{L}+)\s+(?:mein|unser|dein|euer|sein|ihr)e[rs]\s+(\p{Lu}\p{L}+)/gu;
+const GERMAN_OF = /(?<!\p{L})(\p{L}+)\s+(?:mein|unser|dein|euer|sein|ihr)e[rs]\s+(\p{Lu}\p{L}+)/gu;
 /** Not `Das Rad` and `Jedes Rad`. */
 const GERMAN_GENITIVE = /(?<!\p{L})(\p{Lu}\p{Ll}+s)\s+(\p{Lu}\p{L}+)/gu;
 const OWN = /(?<!\p{L})(?:my|our|mein\p{L}*|unser\p{L}*)((?:\s+\p{L}+(?![\p{L}'’])){1,2})/giu;

@@ -66,7 +66,7 @@ export function asksForThing(query: string): boolean {
   return THING.test(query) && !DENIED.test(query);
 }
 
-/** A reason is no value that becomes another one. */
+/** Whether a question asks why: a later reason does not replace an earlier one, as a later value does. */
 export function asksForReason(query: string): boolean {
   return /^(?:why|how come|warum|wieso|weshalb)(?!\p{L})/iu.test(query.trim());
 }
