@@ -2,10 +2,11 @@ import type { CertificateView, GatewayView, Overview, RouteView, ToolRuleView } 
 import { VERSION } from '../core/version.ts';
 import { knownBackends } from '../server/config/plan/backend-kinds.ts';
 import { originOf } from '../server/config/plan/origin.ts';
-import { answeringRoutes, type GatewayPlan, type RoutePlan } from '../server/config/plan/plan.ts';
+import { answeringRoutes, type GatewayPlan, type RoutePlan, settingsOf } from '../server/config/plan/plan.ts';
 import type { RouteConfig } from '../server/config/schema.ts';
-import { effectOf, type RuleConfig } from '../server/expressions/rules.ts';
+import { effectOf } from '../server/expressions/rules.ts';
 import type { CertificateState } from '../server/kernel/inspection.ts';
+import { mcpAuthorization } from '../server/mcp/authorization-policy.ts';
 import { activityOf } from '../server/workers/activity.ts';
 import type { Activity } from '../server/workers/process-view.ts';
 import type { EndpointCall } from './call.ts';
@@ -146,15 +147,13 @@ function routeView(
 
 /** Rules of a route and of its backends decide together. */
 function toolRulesOf({ policies, backends }: RoutePlan): ToolRuleView[] {
-  return [...policies, ...backends.flatMap((backend) => backend.policies)].flatMap(({ key, config }) => {
-    if (key !== 'mcpAuthorization') return [];
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema has checked it
-    const { rules } = config as { readonly rules: readonly RuleConfig[] };
-    return rules.map((rule) => {
+  const all = [...policies, ...backends.flatMap((backend) => backend.policies)];
+  return all
+    .flatMap((policy) => settingsOf(policy, mcpAuthorization)?.rules ?? [])
+    .map((rule) => {
       const [effect, expression] = effectOf(rule, 'allow');
       return { effect, expression };
     });
-  });
 }
 
 function titleOf({ isShortForm, path, config: { name, namespace } }: RoutePlan, matches: string[]): string {

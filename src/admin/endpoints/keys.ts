@@ -9,7 +9,8 @@ import { needsRole } from '../../server/admin-access/caller.ts';
 import { type Spending, spendingOf } from '../../server/budgets/spending.ts';
 import { shownKeys, shownSubjects } from '../../server/budgets/usage.ts';
 import type { VirtualKey } from '../../server/budgets/virtual-key.ts';
-import { routesOf } from '../../server/config/plan/plan.ts';
+import { routesOf, settingsOf } from '../../server/config/plan/plan.ts';
+import { budgets as budgetPolicy } from '../../server/policies/budgets.ts';
 import type { Runtime } from '../../server/runtime/runtime.ts';
 import { unpricedModels } from '../../server/runtime/unpriced-models.ts';
 import type { EndpointCall } from '../call.ts';
@@ -153,7 +154,7 @@ export const budgets = defineEndpoint({
 interface ConfiguredBudget {
   readonly name: string;
   readonly limit: BudgetLimit;
-  readonly key?: string;
+  readonly key?: string | undefined;
 }
 
 /** Of all places; the same budget at several of them is one. */
@@ -162,10 +163,7 @@ function budgetsOf({ gateways }: Runtime): ConfiguredBudget[] {
     ...plan.listeners.flatMap((listener) => listener.policies),
     ...routesOf(plan).flatMap((route) => route.policies),
   ]);
-  const all = policies.flatMap(({ key, config }) =>
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema has checked it
-    key === 'budgets' ? (config as readonly ConfiguredBudget[]) : [],
-  );
+  const all = policies.flatMap((policy) => settingsOf(policy, budgetPolicy) ?? []);
   const known = new Map(
     all.map(({ name, limit, key }) => [
       JSON.stringify([name, limit, key]),

@@ -1,15 +1,20 @@
+import type { z } from 'zod';
 import { messageOf } from '../../core/errors.ts';
 import { elementsOf, isRecord, membersOf, parseJson, textIn } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { counted } from '../../core/render/counted.ts';
-import { policyOf, routesOf } from '../../server/config/plan/plan.ts';
+import { policyOf, routesOf, settingsOf } from '../../server/config/plan/plan.ts';
 import { checkIssuer, firstMetadata, openIdConfiguration } from '../../server/credentials/issuer-metadata.ts';
 import { keySetUrlIn, wellKnownKeys } from '../../server/policies/jwt/issuer.ts';
 import { precheckToken } from '../../server/policies/jwt/jwt-precheck.ts';
 import { checkClaims } from '../../server/policies/jwt/token-validator.ts';
-import type { McpAuthenticationConfig } from '../../server/policies/mcp-authentication/index.ts';
+import {
+  type McpAuthenticationConfig,
+  mcpAuthentication,
+} from '../../server/policies/mcp-authentication/index.ts';
 import { type Provider, providerOf } from '../../server/policies/mcp-authentication/provider.ts';
 import type { Config as OidcConfig } from '../../server/policies/oidc/config.ts';
+import { oidc } from '../../server/policies/oidc/index.ts';
 import { DocumentClient } from '../../server/transport/upstream/document-client.ts';
 import {
   type CheckContext,
@@ -48,24 +53,26 @@ export const identityProvider: CheckGroup = {
   },
 };
 
-const policiesOf = (context: CheckContext) =>
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema has checked it
-  configsOf(context, 'mcpAuthentication') as McpAuthenticationConfig[];
+const policiesOf = (context: CheckContext) => configsOf(context, mcpAuthentication);
 
 /** Sign-ins of browsers, also those at the pages on a gateway, whose provider is found by its metadata. */
 const signInsOf = (context: CheckContext) =>
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema has checked it
-  (configsOf(context, 'oidc') as OidcConfig[]).filter(
+  configsOf(context, oidc).filter(
     ({ discovery, authorizationEndpoint, tokenEndpoint }) =>
       discovery === undefined && (authorizationEndpoint == null || tokenEndpoint == null),
   );
 
 /** One entry per issuer, which routes often share. */
-function configsOf({ gateways }: CheckContext, key: 'mcpAuthentication' | 'oidc'): unknown[] {
+function configsOf<Schema extends z.ZodType<{ readonly issuer: string }>>(
+  { gateways }: CheckContext,
+  kind: { readonly key: string; readonly schema: Schema },
+): z.output<Schema>[] {
   const all = gateways.flatMap((gateway) =>
-    [...gateway.listeners, ...routesOf(gateway)].flatMap(({ policies }) => policyOf(policies, key) ?? []),
+    [...gateway.listeners, ...routesOf(gateway)].flatMap(
+      ({ policies }) => settingsOf(policyOf(policies, kind.key), kind) ?? [],
+    ),
   );
-  return [...new Map(all.map(({ config }) => [membersOf(config)['issuer'], config])).values()];
+  return [...new Map(all.map((config) => [config.issuer, config])).values()];
 }
 
 async function checkSignIn(

@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import type { Path } from '../../../core/diagnostic.ts';
 import type { TcpAddress } from '../../../core/listen.ts';
 import type { Problem } from '../../kernel/compile-context.ts';
@@ -136,6 +137,16 @@ export function settingsPath({ path, isSection }: BackendPlan, kind: string): Pa
 /** The settings of a policy, if the list has it. Of several, the last one: it belongs to the most specific level. */
 export function policyOf(policies: readonly PolicyPlan[], key: string): PolicyPlan | undefined {
   return policies.findLast((policy) => policy.key === key);
+}
+
+/** The settings of a policy, typed by its kind; undefined if it is of another kind. */
+export function settingsOf<Schema extends z.ZodType>(
+  policy: PolicyPlan | undefined,
+  kind: { readonly key: string; readonly schema: Schema },
+): z.output<Schema> | undefined {
+  if (policy?.key !== kind.key) return undefined;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema of that kind has checked it
+  return policy.config as z.output<Schema>;
 }
 
 /** The address that a gateway listens on. */
