@@ -68,7 +68,7 @@ export async function read(response: Response): Promise<McpReply> {
   const text = await response.text();
   const type = response.headers.get('content-type') ?? '';
   const messages = type.startsWith('text/event-stream')
-    ? [...text.matchAll(/^event: message\ndata: (.*)$/gm)].map(([, data]) => JSON.parse(data as string))
+    ? [...text.matchAll(/^event: message\ndata: ([^\n]*)/gm)].map(([, data]) => JSON.parse(data as string))
     : type.startsWith('application/json')
       ? [JSON.parse(text)]
       : [];

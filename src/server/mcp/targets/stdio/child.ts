@@ -146,7 +146,7 @@ function supervise(child: Process, command: Command, events: ChildEvents): Child
     describe: () => `the server "${commandLine(command)}" runs${stderrSuffix(errors.last())}`,
     write: (line) => {
       if (input === '') setImmediate(flush);
-      input += `${line}\n`;
+      input += `${onOneLine(line)}\n`;
     },
     pause: (paused) => void (paused ? child.stdout.pause() : child.stdout.resume()),
     stop: () => {
@@ -169,6 +169,17 @@ function supervise(child: Process, command: Command, events: ChildEvents): Child
       return exited;
     },
   };
+}
+
+/**
+ * A message without the characters at which Unicode also ends lines. JSON allows them in strings; servers that read lines with Node's
+ * `readline` or Python's `splitlines` would get two halves of a message, and never answer.
+ */
+function onOneLine(message: string): string {
+  return message.replaceAll(
+    /[\u0085\u2028\u2029]/g,
+    (end) => `\\u${end.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
 /** A negative pid addresses the group (kill(2)); the process alone where there are no groups. */

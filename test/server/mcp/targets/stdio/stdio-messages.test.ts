@@ -29,6 +29,13 @@ describe('stdio lines', () => {
     expect(messages[1].result.content[0].text).toBe('emitted');
   });
 
+  test('a stdio server that reads lines with readline gets a call with the line ends of Unicode as one line', async () => {
+    const message = 'a\u2028b\u2029c\u0085d\\\u2028';
+    const params = { name: 'echo', arguments: { message } };
+    const { messages } = await session.request('tools/call', params);
+    expect(messages[0].result.content[0].text).toBe(message);
+  });
+
   test('several stdio messages in one write are read as several messages', async () => {
     const line = (n: number) => `{"jsonrpc":"2.0","method":"notifications/message","params":{"n":${n}}}\n`;
     const { messages } = await emit([line(1) + line(2) + line(3).slice(0, 20), line(3).slice(20)]);
