@@ -3,13 +3,10 @@ import { edit, valueAt } from '../../kernel/json/json-text.ts';
 import type { Connection } from '../connection/connection.ts';
 import { ReplayedRequests } from '../connection/replayed-requests.ts';
 import { toolsListed } from '../connection/seen-tools.ts';
-import type { Target } from '../connection/target.ts';
 import { warnAboutToolNames } from '../connection/target-warnings.ts';
 import {
   type ItemKind,
   inwardMessage,
-  inwardName,
-  inwardTask,
   itemOf,
   LIST_METHODS,
   type ListMethod,
@@ -24,9 +21,9 @@ import { UNANNOUNCED } from '../protocol/initialize-result.ts';
 import { parseMessage, type RpcMessage } from '../protocol/message.ts';
 import { MODERN_REQUESTS, RPC, RpcError, resultMessage, SESSION_REQUESTS } from '../protocol/protocol.ts';
 import type { McpFields, MessageGuards } from '../request-fields.ts';
-import type { Session } from '../session/session.ts';
 import type { ClientCall, Rewrite } from './call.ts';
 import { answerFailure, endList, fail, forward, recordArguments } from './call.ts';
+import { ownerOf, ownName } from './item-owner.ts';
 import { listResult } from './list-result.ts';
 import { isUnlisted } from './listed-names.ts';
 import { filterList, inBundle, type Listing, listAll, listTarget, listTasks, renamedItem } from './lists.ts';
@@ -268,12 +265,6 @@ function unambiguousItems(call: ClientCall, list: ListMethod, { listed }: Listin
   );
 }
 
-/** The target of an item, and the item's name there. */
-interface Owner {
-  readonly connection: Connection;
-  readonly name: string;
-}
-
 async function runOnOwner(call: ClientCall, item: NamedItem): Promise<void> {
   const { message } = call;
   const { kind } = item;
@@ -311,23 +302,6 @@ function withName(message: RpcMessage, { namePath }: NamedItem, name: string): R
     : parseMessage(edit(message.text, [{ ...span, text: JSON.stringify(name) }]));
 }
 
-/** The target's name of an item; `name` is the client's without a prefix. Throws `RpcError` for a tool that is left out. */
-function ownName(item: NamedItem, { tools }: Target, name = item.name): string {
-  const own = item.kind === 'tool' && tools !== undefined ? tools.own(name) : name;
-  if (own === undefined) throw unknownItem(item.kind, item.name);
-  return own;
-}
-
-/** Returns the target of an item and the item's name there. Throws `RpcError` if there is none or more than one. */
-async function ownerOf(call: ClientCall, item: NamedItem): Promise<Owner> {
-  const { kind, name } = item;
-  if (kind === 'task') return ownerOfTask(call.session, name);
-  const owner = call.session.options.prefixed
-    ? prefixedOwner(call, kind, name)
-    : await listedOwner(call, kind, name);
-  return { ...owner, name: ownName(item, owner.connection.target, owner.name) };
-}
-
 /** Forwards a call to one of several targets, with the target's ids and URIs in the request and the client's in the response. */
 async function forwardInward(call: ClientCall, connection: Connection, message: RpcMessage): Promise<void> {
   const { method, params } = message;
@@ -341,47 +315,6 @@ async function forwardInward(call: ClientCall, connection: Connection, message: 
       isTask: membersOf(result)['resultType'] === 'task',
     });
   await forward(call, connection, inward, recordingReplayed(connection, inward, rewrite));
-}
-
-/** Returns the target of a task by the client's id. Throws `RpcError` for an unknown task. */
-function ownerOfTask({ connections }: Session, taskId: string): Owner {
-  const addressed = inwardTask(taskId);
-  const connection = connections.find(({ target }) => target.name === addressed?.target);
-  if (addressed === undefined || connection === undefined)
-    throw new RpcError(RPC.invalidParams, `Unknown task: ${taskId}`);
-  return { connection, name: addressed.name };
-}
-
-function prefixedOwner({ session }: ClientCall, kind: ItemKind, outward: string): Owner {
-  const addressed = inwardName(kind, outward);
-  const connection = session.connections.find(({ target }) => target.name === addressed?.target);
-  if (addressed === undefined || connection === undefined) throw unknownItem(kind, outward);
-  return { connection, name: addressed.name };
-}
-
-async function listedOwner(call: ClientCall, kind: ItemKind, name: string): Promise<Owner> {
-  const { nameIndex, connections } = call.session;
-  const owners = await nameIndex.ownersOf(connections, kind, name, async (method, list, listed) => {
-    await listAll(call, method, list, listed);
-  });
-  if (owners.length > 1)
-    throw new RpcError(
-      RPC.invalidParams,
-      `several targets offer the ${kind} "${name}": set prefixMode to tell them apart`,
-    );
-  // A resource may be readable without being listed (templates): it is requested from the only target with resources.
-  const [connection] =
-    owners.length === 1 || kind === 'tool' || kind === 'prompt' ? owners : offering(call, 'resources');
-  if (connection === undefined) throw unknownItem(kind, name);
-  return { connection, name };
-}
-
-/** The only target with that capability; empty if there are none or several. */
-function offering({ session }: ClientCall, capability: string): Connection[] {
-  const able = session.connections.filter(
-    (connection) => connection.capabilities !== undefined && capability in connection.capabilities,
-  );
-  return able.length === 1 ? able : [];
 }
 
 /** Throws `RpcError` if the caller may not use the item. `name` is the target's. */
