@@ -110,12 +110,6 @@ describe('versions in deploy/', () => {
     expect(read('docs/deploy.md')).toContain(`FROM node:${node}-alpine`);
   });
 
-  test('the image and the service start Node.js with as much space for new objects as workers have', () => {
-    const flag = `--max-semi-space-size=${LIMITS.semiSpaceMiB}`;
-    expect(read('deploy/Dockerfile')).toContain(`ENTRYPOINT ["node", "${flag}", "/app/bin/agctl.js"]`);
-    expect(read('deploy/systemd/agctl.service')).toContain(`Environment=NODE_OPTIONS=${flag}`);
-  });
-
   test('the Dockerfile copies only what .dockerignore lets into the build', () => {
     const allowed = read('.dockerignore')
       .split('\n')

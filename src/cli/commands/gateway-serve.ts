@@ -41,6 +41,7 @@ import { configFileOf } from '../config-file.ts';
 import { type Context, type Run, wantsColor } from '../context.ts';
 import { variablesFile, withFileBeside } from '../env-file.ts';
 import { collectWhileIdle } from '../idle-collection.ts';
+import { boundNewSpace } from '../new-space.ts';
 import { report } from '../report.ts';
 import { endProcess, onSighup, type Shutdown, shutdownOnSignals } from '../signals.ts';
 import { heldLines, lineFormats } from '../terminal-log.ts';
@@ -326,9 +327,9 @@ async function wait(
   { output: { sinks } }: Built,
   { admin, live, shutdown, signalServers }: Opened,
 ): Promise<number> {
-  const stopCollecting = collectWhileIdle();
+  const stops = [collectWhileIdle(), boundNewSpace()];
   const code = await shutdown.stopped;
-  stopCollecting();
+  for (const stop of stops) stop();
   await Promise.all([admin?.close(), signalServers.close(), live?.close()]);
   const all = [sinks.log, sinks.accessLog];
   await Promise.all(all.map((sink) => sink.flush()));

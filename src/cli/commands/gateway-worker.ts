@@ -5,6 +5,7 @@ import { isFailureOfForeignCode } from '../../server/kernel/foreign-code.ts';
 import { Worker } from '../../server/workers/worker.ts';
 import type { Run } from '../context.ts';
 import { collectWhileIdle } from '../idle-collection.ts';
+import { boundNewSpace } from '../new-space.ts';
 import { endProcess } from '../signals.ts';
 
 /** Runs a worker of a gateway until the process that started it says otherwise, or ends. */
@@ -23,9 +24,9 @@ export const run: Run<object> = async () => {
   // Sent to the whole process group by a terminal or a supervisor: the process that started this one decides.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
   process.once('disconnect', () => void worker.primaryEnded());
-  const stopCollecting = collectWhileIdle();
+  const stops = [collectWhileIdle(), boundNewSpace()];
   await worker.ended;
-  stopCollecting();
+  for (const stop of stops) stop();
   await Promise.all(worker.sinks.map((sink) => sink.flush()));
   if (process.connected) process.disconnect?.();
   setTimeout(() => endProcess(code, 'SIGTERM', worker.sinks), LIMITS.exitGrace).unref();

@@ -6,11 +6,10 @@ export const PROCESS_LIMITS = {
   operatorServerConnections: 200,
   operatorServerHeadersTimeout: 2 * SECOND,
   /**
-   * MiB that each half of V8's space for new objects may have: 32 by default, which 32 connections fill. With 16, a loaded process takes
-   * 32 to 46 MiB less, and the CPU time and the 99th percentile of latency do not differ measurably (`bench tail`); with 4, CPU time grows.
-   * deploy/Dockerfile and deploy/systemd have the same number.
+   * Each half of V8's space for new objects: 32 MiB by default, which 32 connections fill. With 16, a loaded process takes 32 to 46 MiB
+   * less, and the CPU time and the 99th percentile of latency do not differ measurably (`bench tail`); with 4, CPU time grows.
    */
-  semiSpaceMiB: 16,
+  newSpaceHalf: 16 * MIB,
   /**
    * Memory that `workers: auto` plans for each worker, and for the first process: what they take under load (180 MiB measured, 80 idle)
    * and some more.

@@ -40,16 +40,6 @@ export interface WorkerProcessOptions {
 
 const SCOPE = 'agctl::workers';
 
-const SEMI_SPACE = '--max-semi-space-size';
-
-/** The flags of Node.js for a worker: those of this process, and a smaller space for new objects unless they say another. */
-function workerFlags(own: readonly string[], nodeOptions = ''): string[] {
-  // The port of a debugger can be opened once.
-  const flags = own.filter((argument) => !argument.startsWith('--inspect'));
-  const isSet = [...flags, nodeOptions].some((text) => text.includes(SEMI_SPACE));
-  return isSet ? flags : [`${SEMI_SPACE}=${LIMITS.semiSpaceMiB}`, ...flags];
-}
-
 /** One worker, as the primary process sees it. */
 export class WorkerProcess implements ProcessView {
   readonly index: number;
@@ -85,7 +75,8 @@ export class WorkerProcess implements ProcessView {
     this.#child = fork(options.program, options.args, {
       env: { ...options.env },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-      execArgv: workerFlags(process.execArgv, options.env['NODE_OPTIONS']),
+      // The port of a debugger can be opened once.
+      execArgv: process.execArgv.filter((argument) => !argument.startsWith('--inspect')),
     });
     this.link = new Link(this.#child, options.calls(this));
     const relays = [

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -49,20 +49,6 @@ describe('agctl serve with config.workers', () => {
       stdout: expect.stringContaining('http.status=200'),
     });
     expect(pids.filter(isAlive)).toEqual([]);
-  });
-
-  test('gives its workers less space for new objects, unless NODE_OPTIONS says how much', async () => {
-    const spacesOf = (running: ServeProcess): (string | undefined)[] =>
-      workersOf(running).map((pid) =>
-        readFileSync(`/proc/${pid}/cmdline`, 'utf8')
-          .split('\0')
-          .find((argument) => argument.includes('semi-space')),
-      );
-    await using running = await serve(HELLO);
-    expect(spacesOf(running)).toEqual(['--max-semi-space-size=16', '--max-semi-space-size=16']);
-    const env = { NODE_OPTIONS: '--max-semi-space-size=8' };
-    await using own = await serve(HELLO, { env });
-    expect(spacesOf(own)).toEqual([undefined, undefined]);
   });
 
   test('ends its workers at once after a second signal', async () => {
