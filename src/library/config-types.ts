@@ -3859,7 +3859,7 @@ export interface GatewayConfig {
          */
         rateLimits?: 'local' | 'failClosed';
         /**
-         * Requests of MCP sessions: `failOpen` continues them by what their ids contain, also those that have ended; `failClosed` rejects them with status 503.
+         * Requests of MCP sessions: `failOpen` continues them by what their ids contain, also those that have ended; `failClosed` rejects them with status 503. Those of browsers (`oidc`) likewise.
          */
         sessions?: 'failOpen' | 'failClosed';
       } | null;

@@ -45,7 +45,12 @@ export interface Site extends AsyncDisposable {
 export async function site(
   upstream: HttpUpstream,
   policy: object,
-  { port, tls, ...options }: TestGatewayOptions & { port?: number; tls?: object } = {},
+  {
+    port,
+    tls,
+    more: other = {},
+    ...options
+  }: TestGatewayOptions & { port?: number; tls?: object; more?: object } = {},
 ): Promise<Site> {
   const own = port ?? (await freePort());
   // The certificates of tests are for this name.
@@ -57,7 +62,11 @@ export async function site(
     backends: [{ host: upstream.address }],
   };
   const more = { frontendPolicies: { accessLog: { add: { subject: 'default(jwt.sub, "nobody")' } } } };
-  const yaml = JSON.stringify({ gateways: { default: { port: own, tls, routes: [route] } }, ...more });
+  const yaml = JSON.stringify({
+    gateways: { default: { port: own, tls, routes: [route] } },
+    ...more,
+    ...other,
+  });
   const gate = await gateway(yaml, { env: SECRET, ...options });
   return { gate, url, [Symbol.asyncDispose]: () => gate.close() };
 }

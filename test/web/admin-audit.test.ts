@@ -160,12 +160,17 @@ browserTest(
     await page.getByText('Requests since start').waitFor();
     await page.goto(`${url}/ui/system`);
     await page.getByText('Not from here').first().waitFor();
+    const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
+    const stream = await fetch(`${url}/api/requests`, { headers: { cookie, accept: 'text/event-stream' } });
+    expect(stream.status).toBe(200);
     for (const name of ['Record CPU profile', 'Record heap profile', 'Stop …'])
       expect([name, await page.getByRole('button', { name }).count()]).toEqual([name, 0]);
     await page.getByRole('button', { name: 'Pages' }).click();
     await account.getByRole('link', { name: 'Sign out' }).click();
     await page.getByText('you are signed out').waitFor();
     expect((await page.context().cookies()).map(({ name }) => name)).toEqual([]);
+    // Whether it is cut or ended: it is over.
+    await stream.text().catch(() => undefined);
     // Of a group that gives no role.
     provider.claims = { email: 'eve@example.com', groups: ['guests'] };
     for (const path of ['', '/health', '/requests', '/keys', '/system', '/mcp']) {

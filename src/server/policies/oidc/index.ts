@@ -1,10 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { LIMITS } from '../../../core/limits.ts';
 import { openIdConfiguration } from '../../credentials/issuer-metadata.ts';
-import { standingWork } from '../../kernel/admission.ts';
+import { Admitter, admitting } from '../../kernel/admission.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { definePolicy } from '../../kernel/policy.ts';
 import { processSecret, signOutPath } from '../../kernel/request/shared-slots.ts';
+import { sharedStore } from '../../kernel/shared-store.ts';
 import { readText } from '../../transport/text-or-file.ts';
 import { DocumentClient } from '../../transport/upstream/document-client.ts';
 import { KeySet } from '../jwt/key-set.ts';
@@ -17,6 +18,12 @@ import {
 import { TokenValidator } from '../jwt/token-validator.ts';
 import { type Config, schema } from './config.ts';
 import { SealedCookies } from './cookies.ts';
+import {
+  type EndedSessions,
+  OwnEndedSessions,
+  ownEndedSessions,
+  SharedEndedSessions,
+} from './ended-sessions.ts';
 import { Provider } from './provider.ts';
 import { Renewals } from './renewals.ts';
 import { Sessions } from './sessions.ts';
@@ -57,12 +64,24 @@ export const oidc = definePolicy({
     const cookies = new SealedCookies(secretOf(context), id, protocol === 'https:');
     const renewals = new Renewals(provider);
     const shared = context.shared('renewals', { renew: (token: string) => renewals.renew(token) });
+    const own = ownEndedSessions.ensure(context.settings, () => new OwnEndedSessions());
+    const sharedEnds = context.shared('ended', {
+      end: (id: string, expires: number) => own.end(id, expires),
+      has: (id: string) => own.has(id),
+    });
+    const store = sharedStore.get(context.settings);
+    const ended: EndedSessions =
+      store === undefined ? sharedEnds.call : new SharedEndedSessions(store, sharedEnds.call);
+    const admitter = new Admitter(context.settings, async (id) =>
+      (await ended.has(id)) === true ? undefined : true,
+    );
     const at = context.path.join('.');
     context.inspection.bounds.push(
       { name: 'oidc.tokens', at, max: LIMITS.validTokens, used: () => validator.remembered },
       { name: 'oidc.renewals', at, max: LIMITS.sessionRenewals, used: () => renewals.size },
+      { name: 'oidc.endedSessions', at, max: LIMITS.endedSessions, used: () => own.size },
     );
-    const sessions = new Sessions(cookies, validator, shared.call, standingWork.get(context.settings));
+    const sessions = new Sessions(cookies, validator, shared.call, ended, admitter);
     const signIn = new SignIn(provider, sessions, cookies);
     const signOut = new SignOut(provider, sessions, cookies, config);
     const logoutPath = config.logout?.path;
@@ -78,6 +97,7 @@ export const oidc = definePolicy({
         if (logoutPath !== undefined) signOutPath.set(ctx, logoutPath);
         return undefined;
       },
+      ...admitting(admitter),
       response: (ctx, reply) => sessions.respond(ctx, reply),
       reloads: [
         ...watchedDocument(jwks, context.folder, () => keys.reread()),
@@ -85,6 +105,7 @@ export const oidc = definePolicy({
       ],
       close: () => {
         shared.release();
+        sharedEnds.release();
         return client.close();
       },
     };

@@ -1,6 +1,7 @@
+import { randomBytes } from 'node:crypto';
 import { AppError } from '../../../core/errors.ts';
 import { membersOf, parseJson } from '../../../core/foreign.ts';
-import type { StandingWork } from '../../kernel/admission.ts';
+import type { Admitter } from '../../kernel/admission.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import type { Remote } from '../../kernel/shared-state.ts';
 import { Slot } from '../../kernel/slot.ts';
@@ -9,6 +10,7 @@ import { KeySetUnavailableError } from '../jwt/key-set.ts';
 import { acceptToken } from '../jwt/outcome.ts';
 import { LEEWAY, type TokenValidator } from '../jwt/token-validator.ts';
 import { type SealedCookies, withCookies } from './cookies.ts';
+import type { EndedSessions } from './ended-sessions.ts';
 import type { Tokens } from './provider.ts';
 import type { Renewal } from './renewals.ts';
 
@@ -22,6 +24,8 @@ const RENEW_BEFORE = 30;
 export type RenewalOperations = { readonly renew: (refreshToken: string) => Promise<Renewal> };
 
 interface Session {
+  /** Names it among those that have ended, also after it was renewed. */
+  readonly id: string;
   readonly token: string;
   readonly refresh?: string;
   /** Unix time in seconds. */
@@ -40,10 +44,14 @@ interface RequestSession {
  */
 const requestSessions = new Slot<Map<string, RequestSession>>();
 
-/** Sessions of browsers. The gateway keeps none: the ID and refresh tokens are in encrypted cookies. */
+/**
+ * Sessions of browsers. The gateway keeps none: the ID and refresh tokens are in encrypted cookies. It knows those that their users have
+ * ended.
+ */
 export class Sessions {
   readonly #cookies: SealedCookies;
-  readonly #standing: StandingWork | undefined;
+  readonly #ended: EndedSessions;
+  readonly #admitter: Admitter;
   readonly #validator: TokenValidator;
   readonly #renewals: Remote<RenewalOperations>;
 
@@ -51,9 +59,11 @@ export class Sessions {
     cookies: SealedCookies,
     validator: TokenValidator,
     renewals: Remote<RenewalOperations>,
-    standing: StandingWork | undefined,
+    ended: EndedSessions,
+    admitter: Admitter,
   ) {
-    this.#standing = standing;
+    this.#ended = ended;
+    this.#admitter = admitter;
     this.#cookies = cookies;
     this.#validator = validator;
     this.#renewals = renewals;
@@ -63,6 +73,7 @@ export class Sessions {
   async resume(ctx: RequestContext): Promise<boolean> {
     let session = await this.read(ctx);
     if (session === undefined || session.expires <= unixTime()) return false;
+    if ((await this.#ended.has(session.id)) === true) return false;
     let cookies = requestSessions.get(ctx)?.get(this.#name)?.cookies;
     let claims = await this.#validClaims(session.token);
     if (session.refresh !== undefined && needsRenewal(claims)) {
@@ -72,14 +83,15 @@ export class Sessions {
     if (claims === undefined) return false;
     requestSessions.ensure(ctx, () => new Map()).set(this.#name, { session, cookies });
     // A session that can be renewed outlasts its token.
-    acceptToken(
-      ctx,
-      { key: 'oidc', standing: this.#standing },
-      session.token,
-      claims,
-      session.expires * 1000,
-    );
+    const { standing } = this.#admitter;
+    acceptToken(ctx, { key: 'oidc', standing }, session.token, claims, session.expires * 1000);
+    this.#admitter.admit(ctx, session.id, true);
     return true;
+  }
+
+  /** Ends a session everywhere: its streams, and what copies of its cookies may do. */
+  async end({ id, expires }: Session): Promise<void> {
+    await this.#ended.end(id, expires);
   }
 
   /** `Set-Cookie` fields of a new session. Rejects with `TokenError`; undefined if the tokens are too large for cookies. */
@@ -87,8 +99,9 @@ export class Sessions {
     const { idToken: token, refreshToken: refresh } = tokens;
     const claims = await this.#claimsOf(token);
     const now = unixTime();
-    const short = { token, expires: now + lifetimeWithoutRenewal(claims, now) };
-    const renewable = refresh !== undefined && { token, refresh, expires: now + RENEWED_LIFETIME };
+    const id = randomBytes(16).toString('base64url');
+    const short = { id, token, expires: now + lifetimeWithoutRenewal(claims, now) };
+    const renewable = refresh !== undefined && { id, token, refresh, expires: now + RENEWED_LIFETIME };
     const cookies = (renewable && (await this.#seal(renewable, now))) || (await this.#seal(short, now));
     return cookies && { cookies, claims };
   }
@@ -99,12 +112,12 @@ export class Sessions {
     if (known !== undefined) return known.session;
     const session = await this.#cookies.read(ctx, this.#name, 'session');
     // An earlier or later build may have sealed something else with the same secret.
-    const { token, expires, refresh } = membersOf(session);
-    if (typeof token !== 'string' || typeof expires !== 'number') return undefined;
+    const { id, token, expires, refresh } = membersOf(session);
+    if (typeof id !== 'string' || typeof token !== 'string' || typeof expires !== 'number') return undefined;
     ctx.observer?.hide(token);
-    if (typeof refresh !== 'string') return { token, expires };
+    if (typeof refresh !== 'string') return { id, token, expires };
     ctx.observer?.hide(refresh);
-    return { token, expires, refresh };
+    return { id, token, expires, refresh };
   }
 
   /** Adds the cookies of a renewed session to the response, which shared caches then may not store. */
@@ -130,7 +143,7 @@ export class Sessions {
     if (renewal !== undefined && 'tokens' in renewal) {
       const { idToken: token, refreshToken: refresh = session.refresh } = renewal.tokens;
       const claims = await this.#validClaims(token);
-      const next = { token, refresh, expires: session.expires };
+      const next = { id: session.id, token, refresh, expires: session.expires };
       const cookies = await this.#seal(next, unixTime());
       if (claims !== undefined && cookies !== undefined && isSameUser(claims, session.token)) {
         ctx.observer?.policy({ kind: 'oidc', action: 'apply', reason: 'the session was renewed' });

@@ -37,7 +37,8 @@ export class SignOut {
           'sign-out must be requested by its user: open this address, or a link on a page of this site',
       });
     const session = await this.#sessions.read(ctx);
-    // Otherwise a stolen cookie could be renewed. The session here ends whatever the provider answers.
+    if (session !== undefined) await this.#sessions.end(session);
+    // The session here has ended, whatever the provider answers.
     if (session?.refresh !== undefined) await this.#provider.revoke(session.refresh).catch(() => undefined);
     const { endSession } = await this.#provider.endpoints().catch(() => ({ endSession: undefined }));
     ctx.observer?.policy({ kind: 'oidc', action: 'apply', reason: 'signed out' });

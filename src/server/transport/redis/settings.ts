@@ -63,7 +63,7 @@ export const sharedSchema = z.lazy(() =>
             'local',
           ),
           sessions: choice(
-            'Requests of MCP sessions: `failOpen` continues them by what their ids contain, also those that have ended; `failClosed` rejects them with status 503.',
+            'Requests of MCP sessions: `failOpen` continues them by what their ids contain, also those that have ended; `failClosed` rejects them with status 503. Those of browsers (`oidc`) likewise.',
             ['failOpen', 'failClosed'],
             'failOpen',
           ),
