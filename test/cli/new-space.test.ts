@@ -18,7 +18,7 @@ const PROGRAM = `
     const space = getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space');
     return Math.round((space.space_used_size + space.space_available_size) / 2 ** 20);
   };
-  const stop = boundNewSpace();
+  const stop = boundNewSpace(process.env);
   const bound = await fill();
   stop();
   console.log(JSON.stringify([bound, await fill()]));

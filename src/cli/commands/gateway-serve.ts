@@ -93,7 +93,7 @@ export const run: Run<Options> = async (options, given) => {
   } finally {
     output.release();
   }
-  return wait(built, opened);
+  return wait(setup, built, opened);
 };
 
 /** Reads the file. @throws CommandError for an invalid configuration, after reporting its problems */
@@ -324,10 +324,11 @@ async function openGateway(
 
 /** Waits for the shutdown, then closes everything else. Resolves to the exit code. */
 async function wait(
+  { context }: Setup,
   { output: { sinks } }: Built,
   { admin, live, shutdown, signalServers }: Opened,
 ): Promise<number> {
-  const stops = [collectWhileIdle(), boundNewSpace()];
+  const stops = [collectWhileIdle(), boundNewSpace(context.env)];
   const code = await shutdown.stopped;
   for (const stop of stops) stop();
   await Promise.all([admin?.close(), signalServers.close(), live?.close()]);

@@ -9,7 +9,7 @@ import { boundNewSpace } from '../new-space.ts';
 import { endProcess } from '../signals.ts';
 
 /** Runs a worker of a gateway until the process that started it says otherwise, or ends. */
-export const run: Run<object> = async () => {
+export const run: Run<object> = async (_options, { env }) => {
   if (process.send === undefined)
     throw new CommandError('usage', 'a gateway starts this command itself', 'set config.workers');
   const worker = new Worker(process);
@@ -24,7 +24,7 @@ export const run: Run<object> = async () => {
   // Sent to the whole process group by a terminal or a supervisor: the process that started this one decides.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
   process.once('disconnect', () => void worker.primaryEnded());
-  const stops = [collectWhileIdle(), boundNewSpace()];
+  const stops = [collectWhileIdle(), boundNewSpace(env)];
   await worker.ended;
   for (const stop of stops) stop();
   await Promise.all(worker.sinks.map((sink) => sink.flush()));
