@@ -5,21 +5,27 @@ import { createHash, randomUUID } from 'node:crypto';
  * API, "Thought signatures"). Other formats have no member for it, but every client returns the id of a call, so the
  * signature is a part of the id. Ids of the Messages API may contain letters, digits, `_` and `-` only.
  */
-const SEPARATOR = '__sig_';
+const SIGNED = /^(?<plain>.*?)__(?<form>sig|sigtext)_(?<bytes>.*)$/s;
 
-/** The id of a call for clients. `signature` is Base64. */
+/**
+ * The id of a call for clients. The bytes of a signature in Base64 are a part of it, and the text of any other signature, so
+ * that the provider gets back what it sent.
+ */
 export function toolCallId(id: string | undefined, signature: string | undefined): string {
   const plain = id ?? `call_${randomUUID().replaceAll('-', '')}`;
   if (signature === undefined) return plain;
-  return `${plain}${SEPARATOR}${Buffer.from(signature, 'base64').toString('base64url')}`;
+  const bytes = Buffer.from(signature, 'base64');
+  return bytes.toString('base64') === signature
+    ? `${plain}__sig_${bytes.toString('base64url')}`
+    : `${plain}__sigtext_${Buffer.from(signature).toString('base64url')}`;
 }
 
 /** The parts of an id that `toolCallId` made; the id itself if another provider did. */
 export function partsOfId(id: string): { readonly id: string; readonly signature?: string } {
-  const at = id.indexOf(SEPARATOR);
-  if (at === -1) return { id };
-  const signature = Buffer.from(id.slice(at + SEPARATOR.length), 'base64url').toString('base64');
-  return { id: id.slice(0, at), signature };
+  const { plain, form, bytes } = SIGNED.exec(id)?.groups ?? {};
+  if (plain === undefined || bytes === undefined) return { id };
+  const signature = Buffer.from(bytes, 'base64url').toString(form === 'sig' ? 'base64' : 'utf8');
+  return { id: plain, signature };
 }
 
 /** Longest id of a tool call at OpenAI and Bedrock. */

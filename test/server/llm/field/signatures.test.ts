@@ -45,32 +45,36 @@ describe('signatures of Gemini', () => {
   const callsOf = (sent: Loose) =>
     sent.contents.flatMap(({ parts }: Loose) => parts.filter((p: Loose) => p.functionCall));
 
-  // BerriAI/litellm#25322
-  test('the signature of a thought that is not on the call comes back in its place', async () => {
-    const thought = { thought: true, text: 'Use the tool.', thoughtSignature: 'U0lHLVQ=' };
-    const tools = [{ name: 'weather', input_schema: weather.parameters }];
-    const question = { max_tokens: 9000, tools, thinking: { type: 'enabled', budget_tokens: 4096 } };
-    const first = await ask(
-      'messages',
-      'generateContent',
-      { ...question, messages: [user('Weather?')] },
-      answer([thought, call1]),
-    );
-    const id = first.got.content.find((block: Loose) => block.type === 'tool_use').id;
-    const messages = [
-      user('Weather?'),
-      { role: 'assistant', content: first.got.content },
-      user([{ type: 'tool_result', tool_use_id: id, content: '20' }]),
-    ];
-    const { sent } = await ask(
-      'messages',
-      'generateContent',
-      { ...question, messages },
-      HELLO.generateContent,
-    );
-    expect(JSON.stringify(sent.contents[1])).toContain('U0lHLVQ=');
-    expect(sent.contents[2].parts).toMatchObject([{ functionResponse: { name: 'weather' } }]);
-  });
+  // BerriAI/litellm#25322, and signatures that are no Base64, which other servers of this format send
+  test.each(['U0lHLVQ=', 'SIG==', 'with-other_letters', 'Grüße "1"', '__sig_'])(
+    'the signature %s of a thought that is not on the call comes back in its place',
+    async (thoughtSignature) => {
+      const thought = { thought: true, text: 'Use the tool.', thoughtSignature };
+      const tools = [{ name: 'weather', input_schema: weather.parameters }];
+      const question = { max_tokens: 9000, tools, thinking: { type: 'enabled', budget_tokens: 4096 } };
+      const first = await ask(
+        'messages',
+        'generateContent',
+        { ...question, messages: [user('Weather?')] },
+        answer([thought, call1]),
+      );
+      const id = first.got.content.find((block: Loose) => block.type === 'tool_use').id;
+      expect(id).toMatch(/^[\w-]+$/);
+      const messages = [
+        user('Weather?'),
+        { role: 'assistant', content: first.got.content },
+        user([{ type: 'tool_result', tool_use_id: id, content: '20' }]),
+      ];
+      const { sent } = await ask(
+        'messages',
+        'generateContent',
+        { ...question, messages },
+        HELLO.generateContent,
+      );
+      expect(sent.contents[1].parts).toContainEqual(expect.objectContaining({ thoughtSignature }));
+      expect(sent.contents[2].parts).toMatchObject([{ functionResponse: { name: 'weather' } }]);
+    },
+  );
 
   // cline/cline#7974
   test('a client of chat completions that knows nothing of signatures sends them back with parallel calls', async () => {
