@@ -49,7 +49,7 @@ export class ConnectionTrust {
   }
 }
 
-/** undici's error for a response that begins while no request is open, or for 100 (Continue), which no request asks for. */
+/** undici's error for a response that begins while no request is open. */
 function isUnsolicited(error: Error): boolean {
   return membersOf(error)['code'] === 'UND_ERR_SOCKET' && error.message === 'bad response';
 }

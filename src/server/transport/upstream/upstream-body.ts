@@ -39,7 +39,7 @@ export class UpstreamBody {
   /** Called when the whole body was sent, before its end: the response ends when that has settled. */
   beforeEnd: (() => void | Promise<void>) | undefined;
 
-  /** Notified if the body ends early: the upstream failed, or the client disconnected. */
+  /** Notified if the upstream ends the body early. */
   watcher: { bodyFailed(why: string, isTimeout: boolean): void } | undefined;
 
   constructor(controller: BodyController) {
@@ -68,6 +68,11 @@ export class UpstreamBody {
     this.#finish();
   }
 
+  /** Whether the body has already ended, without a byte. */
+  get isEmpty(): boolean {
+    return this.#ended && this.#failed === undefined && this.#heldBytes === 0;
+  }
+
   /**
    * Waits for the whole body, up to `limit` bytes; more of it stays at the upstream. Resolves to the bytes received, and
    * whether these are all of it. The body can still be attached or consumed afterwards.
@@ -94,6 +99,8 @@ export class UpstreamBody {
   }
 
   fail(why: string, isTimeout = false): void {
+    // Of a body that was discarded or cut, this is only the end of its request.
+    if (this.#ended || this.#failed !== undefined) return;
     this.#failed = { why, isTimeout };
     this.#onHeld?.();
     this.watcher?.bodyFailed(why, isTimeout);
@@ -179,14 +186,18 @@ export class UpstreamBody {
     this.#controller.abort(new Error('another body is sent instead'));
   }
 
-  /** Discards the rest of the body and aborts the request to the upstream. */
+  /**
+   * Discards the rest of the body and aborts the request to the upstream. Whoever does so knows why: neither the sink nor the
+   * watcher is told, because the upstream has not failed.
+   */
   discard(): void {
     if (this.#ended || this.#failed !== undefined) return;
-    this.#failed = { why: 'the client disconnected before the end of the response', isTimeout: false };
-    this.watcher?.bodyFailed(this.#failed.why, false);
-    this.#controller.abort(new Error('the client disconnected'));
+    this.#failed = { why: DISCARDED, isTimeout: false };
+    this.#controller.abort(new Error(DISCARDED));
   }
 }
+
+const DISCARDED = 'the rest of the response is not needed';
 
 /** The source of a body that is written to a client. */
 interface BodySource {

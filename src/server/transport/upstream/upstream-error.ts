@@ -61,6 +61,14 @@ const TEXTS: Readonly<Record<string, string>> = {
   [BODY_TIMEOUT]: 'the response body was silent for too long',
 };
 
+/** What undici does not read, by the messages of its errors. */
+const SOCKET_TEXTS: Readonly<Record<string, string | undefined>> = {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- no member, but the prototype
+  __proto__: null as never,
+  'bad response': 'it sent the interim response 100 (Continue), which was not asked for',
+  'bad upgrade': 'it switched protocols, which was not asked for',
+};
+
 /** No connection was established. */
 const NOT_CONNECTED = new Set([
   'ECONNREFUSED',
@@ -86,7 +94,8 @@ const TIMED_OUT = new Set(['UND_ERR_CONNECT_TIMEOUT', HEADERS_TIMEOUT, 'ETIMEDOU
 export function explainUpstreamError(error: unknown): string {
   const message = stringIn(membersOf(error)['message']);
   const code = errorCode(error);
-  const text = TEXTS[code];
+  const text =
+    (code === 'UND_ERR_SOCKET' && message !== undefined ? SOCKET_TEXTS[message] : undefined) ?? TEXTS[code];
   if (text !== undefined) return text;
   if (code === CLIENT_GONE && message !== undefined) return message;
   // Parser errors.

@@ -13,6 +13,7 @@ import type { TlsOptions } from '../tls/backend-tls.ts';
 import { ConnectionTrust } from '../tls/connection-trust.ts';
 import { coalesceSmallWrites } from '../write-coalescing.ts';
 import { hostLookup } from './host-lookup.ts';
+import { ignoreContinue } from './interim-responses.ts';
 import { explainUpstreamError, headersTimeout } from './upstream-error.ts';
 import {
   type Destination,
@@ -342,6 +343,7 @@ function upstreamConnector(
       meter?.connected(target.protocol === 'https:' ? 'tls' : 'plaintext', performance.now() - started);
       coalesceSmallWrites(socket);
       callback(null, socket);
+      ignoreContinue(socket);
     }) as buildConnector.Callback);
   };
 }
