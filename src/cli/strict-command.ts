@@ -54,16 +54,47 @@ export class StrictCommand extends Command {
    * Called by Commander for `help <name> …`; its own version reads one name and prints the whole help for an unknown one.
    */
   _dispatchHelpCommand(): void {
-    const [, ...names] = this.args;
+    this.#helpFor(this.args.slice(1), false);
+  }
+
+  /**
+   * Called by Commander before it does anything else; its own version prints the help of a group, whatever is named beside
+   * `--help`: `proxy nonsense --help`, `--help check`.
+   */
+  _outputHelpIfRequested(words: readonly string[]): void {
+    if (!words.includes('--help') && !words.includes('-h')) return;
+    this.#helpFor(this.#operands(), true);
+  }
+
+  /** Prints the help of the command with these names, from this one on, which operands of it may follow. */
+  #helpFor(names: readonly string[], hasOperands: boolean): never {
     let command: Command = this;
     for (const name of names) {
+      if (hasOperands && command.commands.length === 0) break;
       const named = command.commands.find((one) => one.name() === name || one.aliases().includes(name));
       if (named === undefined && name !== 'help') this.error(unknownCommand(command, name));
       command = named ?? command;
     }
-    command.help();
+    return command.help();
+  }
+
+  /** The words that are neither options nor values of options, of this command and those around and below it. */
+  #operands(): string[] {
+    const options = [...ancestors(this), ...withDescendants(this)].flatMap((each) => each.options);
+    return this.args.filter((word, index) => {
+      const before = this.args[index - 1];
+      return !word.startsWith('-') && !options.some((option) => takesNext(option, before));
+    });
   }
 }
+
+const withDescendants = (command: Command): Command[] => [
+  command,
+  ...command.commands.flatMap(withDescendants),
+];
+
+const takesNext = ({ required, optional, short, long }: Option, word: string | undefined): boolean =>
+  word !== undefined && (required || optional) && (word === short || word === long);
 
 /** Makes a group without a subcommand print its help, and an unknown subcommand suggest the nearest one. */
 export function helpOrUnknown(group: Command): void {

@@ -10,7 +10,7 @@ import type { Config } from '../../src/server/config/schema.ts';
 import { AUTHORITY, type Certificate } from '../kit/certificates.ts';
 import { cli, inheritedEnv } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
-import { answering, llmProvider } from '../kit/llm-provider.ts';
+import { answering, completion, llmProvider } from '../kit/llm-provider.ts';
 import { agctl } from '../kit/process.ts';
 import { type HttpUpstream, httpUpstream, rawUpstream, refusingPort } from '../kit/upstream.ts';
 
@@ -114,8 +114,9 @@ describe('agctl check of LLM providers', () => {
     const models = expected.map(([status]) =>
       model(`http://${provider.address}/${status}/v1`, withKey, `m${status}`),
     );
+    await using chatting = await llmProvider(answering(completion('no list')));
     await using rootless = await httpUpstream((_, response) => response.writeHead(404).end());
-    const others = [page, rootless].map(({ address }) => model(`http://${address}`, withKey));
+    const others = [page, chatting, rootless].map(({ address }) => model(`http://${address}`, withKey));
     const { code, checks } = await check({ models: [...models, ...others] });
     expect(code).toBe(1);
     expect(checks.map(({ status, message, fix = '' }) => [status, message, fix])).toEqual([
@@ -125,6 +126,11 @@ describe('agctl check of LLM providers', () => {
         expect.stringContaining(fix),
       ]),
       ['warn', `m   ${page.address}: answers 200, but not with JSON`, expect.stringContaining('baseUrl')],
+      [
+        'warn',
+        `m   ${chatting.address}: answers 200, but with something else than a list of models`,
+        expect.stringContaining('baseUrl'),
+      ],
       [
         'warn',
         `m   ${rootless.address}: nothing found at /models (404), and params.baseUrl has no path`,

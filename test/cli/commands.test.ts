@@ -1,6 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, openSync, readFileSync } from 'node:fs';
+import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
+import { commandNodes } from '../../src/cli/man/command-page.ts';
+import { createProgram } from '../../src/cli/program.ts';
 import { cli } from '../kit/cli.ts';
 import { AGCTL, agctl } from '../kit/process.ts';
 
@@ -63,6 +66,36 @@ describe('help', () => {
     expect(stdout).toMatch(/^Usage: agctl proxy log /);
   });
 
+  test.each([
+    ['--help proxy log', 'proxy log'],
+    ['proxy -h log', 'proxy log'],
+    ['proxy --admin localhost:1 log --help', 'proxy log'],
+    ['--help --color never proxy', 'proxy'],
+    ['--help config validate x.yaml', 'config validate'],
+    ['--help', ''],
+  ])('`agctl %s` prints the help of `%s`', async (words, command) => {
+    const { code, stdout } = await cli(words.split(' '));
+    expect([code, stdout.split('\n')[0]]).toEqual([0, expect.stringContaining(`agctl ${command}`)]);
+  });
+
+  test('every command and group prints its own help', async () => {
+    const sink = new Writable({ write: (_chunk, _encoding, done) => done() });
+    const context = { stdout: sink, stderr: sink, env: {}, cwd: '/' };
+    const paths = commandNodes(createProgram(context, () => undefined)).map(({ words }) => words.slice(1));
+    expect(paths.length).toBeGreaterThan(50);
+    for (const path of [...paths, ['exit-codes']])
+      for (const words of [
+        [...path, '--help'],
+        ['help', ...path],
+        ['-h', ...path],
+      ]) {
+        const { code, stdout } = await cli(words);
+        const isTable = path[0] === 'exit-codes';
+        const usage = isTable ? /^ +0 / : new RegExp(`^Usage: agctl ?${path.join('(?:\\|\\w+)? ')}\\b`);
+        expect([words, code, stdout]).toEqual([words, 0, expect.stringMatching(usage)]);
+      }
+  });
+
   test('`agctl help exit-codes` prints the exit codes', async () => {
     const { code, stdout } = await cli(['help', 'exit-codes']);
     expect(code).toBe(0);
@@ -79,6 +112,10 @@ describe('usage errors', () => {
     [['help', 'nope'], "unknown command 'nope'"],
     [['help', 'proxy', 'lgo'], "unknown command 'lgo'\n(Did you mean log?)"],
     [['help', 'serv'], "unknown command 'serv'\n(Did you mean serve?)"],
+    [['test', '--help'], "unknown command 'test'"],
+    [['-h', 'nope'], "unknown command 'nope'"],
+    [['proxy', 'lgo', '-h'], "unknown command 'lgo'\n(Did you mean log?)"],
+    [['proxy', 'config', 'bakends', '--help'], "unknown command 'bakends'\n(Did you mean backends?)"],
     [['config', 'valid', '-f', 'x'], "unknown command 'valid'\n(Did you mean validate?)"],
     ...[['serve'], ['gateway', 'serve'], ['check'], ['config', 'validate']].map((args) => [
       args,

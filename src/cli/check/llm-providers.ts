@@ -1,5 +1,6 @@
+import type { Dispatcher } from 'undici';
 import { type Diagnostic, type Path, pathText } from '../../core/diagnostic.ts';
-import { errorCode } from '../../core/foreign.ts';
+import { errorCode, jsonIn, membersOf } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import type { ModelsProbe } from '../../server/kernel/probe.ts';
@@ -109,10 +110,7 @@ async function askForModels(endpoint: LlmEndpoint, headers: HeaderList, shown: s
       headers: headers.raw,
       signal: AbortSignal.timeout(LIMITS.checkResponseTimeout),
     });
-    const type = String(answer.headers['content-type'] ?? '');
-    // Not read, because a provider's response may repeat the key.
-    answer.body.on('error', () => undefined).destroy();
-    return judge(answer.statusCode, type.includes('json'), endpoint, shown);
+    return judge(answer.statusCode, await answerOf(answer), endpoint, shown);
   } catch (error) {
     const isLate = error instanceof Error && error.name === 'TimeoutError';
     const why = isLate
@@ -124,11 +122,35 @@ async function askForModels(endpoint: LlmEndpoint, headers: HeaderList, shown: s
   }
 }
 
+type Listed = 'models' | 'other JSON' | 'no JSON';
+
+/** What a provider has answered. Nothing of it is shown, because it may repeat the key. */
+async function answerOf({ statusCode, body }: Dispatcher.ResponseData): Promise<Listed> {
+  const received: AsyncIterable<Buffer> = body.on('error', () => undefined);
+  if (statusCode !== 200) {
+    body.destroy();
+    return 'no JSON';
+  }
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of received) {
+    chunks.push(chunk);
+    size += chunk.length;
+    // The longest lists have some hundred KiB.
+    if (size > LIMITS.responseBodyBytes) return 'no JSON';
+  }
+  const value = jsonIn(Buffer.concat(chunks).toString('utf8'));
+  if (value === undefined) return 'no JSON';
+  // `data` of the OpenAI API and of Anthropic, `models` of Google and Cohere; Together answers with the list itself.
+  const isList = [value, membersOf(value)['data'], membersOf(value)['models']].some(Array.isArray);
+  return isList ? 'models' : 'other JSON';
+}
+
 /** Interprets the response to `GET …/models`. */
-function judge(status: number, isJson: boolean, endpoint: LlmEndpoint, shown: string): CheckResult {
+function judge(status: number, listed: Listed, endpoint: LlmEndpoint, shown: string): CheckResult {
   const key = keyOf(endpoint);
   const place = `is ${endpoint.settings.url} the URL before \`/chat/completions\`, such as \`https://host/v1\`?`;
-  if (status === 200 && isJson) return ok(`${shown} lists its models and accepts ${key}`);
+  if (status === 200 && listed === 'models') return ok(`${shown} lists its models and accepts ${key}`);
   if (status === 401 || status === 403) {
     const { provider, variable } = endpoint;
     const where = variable ?? (endpoint.key === undefined ? 'requestHeaders' : endpoint.settings.key);
@@ -150,7 +172,9 @@ function judge(status: number, isJson: boolean, endpoint: LlmEndpoint, shown: st
       `${shown}: is currently failing (${status})`,
       'try again later, and check the state of the provider',
     );
-  return warn(`${shown}: answers ${status}${status === 200 ? ', but not with JSON' : ''}`, place);
+  const other =
+    listed === 'no JSON' ? ', but not with JSON' : ', but with something else than a list of models';
+  return warn(`${shown}: answers ${status}${status === 200 ? other : ''}`, place);
 }
 
 /** What to do about errors of TLS. `setting`: that of the address. */
