@@ -197,15 +197,25 @@ describe('message text', () => {
     '{ "name" : "echo" ,  "arguments" : { "text" : "\\u00e9\\ud83d\\ude00\\/ \\"quoted\\" \u00e9😀" } }',
     '{"name":"echo","arguments":{"params":{"name":"x"},"id":5,"method":"ping"}}',
   ])('tools/call params are forwarded with their text unchanged: %s', async (params) => {
-    const { status } = await send(
-      `{"method":"tools/call","params":${params},"extra":null,"jsonrpc":"2.0","id":"i"}`,
-    );
+    const { status } = await send(`{"method":"tools/call","params":${params},"jsonrpc":"2.0","id":"i"}`);
     expect(status).toBe(200);
     // The last line before the call that asks for the received lines.
     const line = (await received()).at(-2) as string;
-    expect(line).toMatch(/^\{"method":"tools\/call","params":.*,"extra":null,"jsonrpc":"2\.0","id":\d+\}$/);
+    expect(line).toMatch(/^\{"method":"tools\/call","params":.*,"jsonrpc":"2\.0","id":\d+\}$/);
     expect(line).toContain(`"params":${params},`);
     expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
+  });
+
+  test('what is beside the members of JSON-RPC is read by no policy and does not reach the server', async () => {
+    const members =
+      '"Arguments":{"a":1},"_meta":{"a":1},"result":{"a":1},"error":{},"extra":null,"__proto__":{"a":1}';
+    const { status } = await send(
+      `{${members},"jsonrpc":"2.0", "id":"i","method":"tools/call","params":{ "name":"echo" }}`,
+    );
+    expect(status).toBe(200);
+    expect((await received()).at(-2)).toMatch(
+      /^\{"jsonrpc":"2\.0","id":\d+,"method":"tools\/call","params":\{ "name":"echo" \}\}$/,
+    );
   });
 
   test('line breaks between tokens become spaces, because stdio messages are lines', async () => {

@@ -18,6 +18,7 @@ import {
   timeoutFailure,
   timeoutMessage,
   UpstreamStatusError,
+  untilNextAttempt,
   withTimeout,
 } from './target-failure.ts';
 import { TimedOutLists } from './timed-out-lists.ts';
@@ -124,7 +125,7 @@ export class Connection {
 
   /**
    * Connects and initializes, unless that is done or in progress. Rejects with the reason; during the back-off after a
-   * failure, it rejects with the last failure without another attempt. `isFirst`: part of the client's own `initialize`.
+   * failure, it rejects with the last failure, and when the next attempt is, without another one. `isFirst`: part of the client's own `initialize`.
    */
   ready(headers: ClientHeaders, isFirst = false): Promise<Ready> {
     if (this.#closed) return Promise.reject(new Error('the session ended'));
@@ -132,7 +133,7 @@ export class Connection {
     const since = performance.now() - this.#failedAt;
     // Only a look at the database tells whether the user has signed in meanwhile.
     if (this.problem !== undefined && since < this.#backOff && signInOf(this.#failure) === undefined)
-      return Promise.reject(this.#failure instanceof TargetFailure ? this.#failure : new Error(this.problem));
+      return Promise.reject(untilNextAttempt(this.#failure, this.problem, this.#backOff - since));
     this.#ready = this.#connect(headers, isFirst);
     return this.#ready;
   }

@@ -58,6 +58,19 @@ export function publicProblem(target: string, error: unknown, otherwise = ':'): 
   return `target "${target}"${joint} ${messageOf(error)}`;
 }
 
+/**
+ * The failure of a target that is not asked again yet, with the time until a request does so, in ms. `problem`: what is said of a
+ * failure that has no text for clients.
+ */
+export function untilNextAttempt(failure: unknown, problem: string, wait: number): Error {
+  const seconds = Math.ceil(Math.max(wait, 100) / 100) / 10;
+  const when = `; the next attempt is made with a request after ${seconds} s`;
+  if (!(failure instanceof TargetFailure)) return new Error(problem + when);
+  const { message, detail, isPredicate, isRefusedMethod, credential, signIn, unquoted } = failure;
+  const later = new TargetFailure(message + when, detail + when, isPredicate);
+  return Object.assign(later, { isRefusedMethod, credential, signIn, unquoted });
+}
+
 /** Error text for a target that did not answer within that many ms. */
 export const timeoutMessage = (milliseconds: number): string => `no answer within ${milliseconds / 1000} s`;
 

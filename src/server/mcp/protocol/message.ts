@@ -58,15 +58,20 @@ export function parseMessage(text: string, bounds: StructureBounds = REQUEST_BOU
 }
 
 function classify(text: string, value: Readonly<Record<string, unknown>>, isFromTarget: boolean): RpcMessage {
+  const { id, method, params, result, error } = value;
+  const isResponse = (method ?? undefined) === undefined && ('result' in value || 'error' in value);
+  const allowed = isResponse ? RESPONSE_MEMBERS : REQUEST_MEMBERS;
   let idSpan: Span | undefined;
   let paramsAt = -1;
+  let hasOthers = false;
   checkKeys(text, 0, value, TOP_KEYS, (key, start, end) => {
+    if (!allowed.has(key)) hasOthers = true;
     if (key === 'id') idSpan = { start, end };
     else if (key === 'params') paramsAt = start;
   });
+  // What no rule and no guardrail reads must not reach the other side.
+  if (hasOthers) return classify(...withMembers(text, allowed), isFromTarget);
   if (value['jsonrpc'] !== '2.0') throw new RpcError(RPC.invalidRequest, 'expected "jsonrpc": "2.0"');
-  const { id, method, params, result, error } = value;
-  const isResponse = (method ?? undefined) === undefined && ('result' in value || 'error' in value);
   const isUsual = isResponse
     ? isUsualResponse(value)
     : !isFromTarget || (id !== null && params !== null && result !== null && error !== null);
@@ -93,6 +98,22 @@ function classify(text: string, value: Readonly<Record<string, unknown>>, isFrom
     result,
     error: isRpcError(error) ? error : undefined,
   };
+}
+
+/** JSON-RPC 2.0 sections 4 and 5: the members of a request, and of a response. */
+const REQUEST_MEMBERS: ReadonlySet<string> = new Set(['jsonrpc', 'id', 'method', 'params']);
+const RESPONSE_MEMBERS: ReadonlySet<string> = new Set(['jsonrpc', 'id', 'result', 'error']);
+
+/** The message with these members only, as they were sent. */
+function withMembers(
+  text: string,
+  allowed: ReadonlySet<string>,
+): [text: string, value: Readonly<Record<string, unknown>>] {
+  const kept = members(text)
+    .filter(([key]) => allowed.has(key))
+    .map(([key, { start, end }]) => `"${key}":${text.slice(start, end)}`);
+  const message = `{${kept.join(',')}}`;
+  return [message, membersOf(parseJson(message))];
 }
 
 const isId = (id: unknown): boolean => typeof id === 'string' || Number.isInteger(id);

@@ -102,7 +102,7 @@ describe('requests and notifications', () => {
       'notification ping {}',
     ],
     ['"id":1,"method":"ping","params":null', '-32600 expected "params" to be an object', 'request 1 ping {}'],
-    ['"id":1,"method":"ping","result":null', 'request 1 ping {} null', 'request 1 ping {}'],
+    ['"id":1,"method":"ping","result":null', 'request 1 ping {}', 'request 1 ping {}'],
     ['"id":1,"method":"ping","error":null', 'request 1 ping {}', 'request 1 ping {}'],
     [
       '"id":1,"method":null',
@@ -250,7 +250,7 @@ describe('responses', () => {
     ['"id":1,"params":{},"result":{}', '"id":1,"result":{}'],
     ['"id":1,"result":{},"error":null', '"id":1,"result":{}'],
     ['"result":{}', '"id":null,"result":{}'],
-    ['"id":1,"result":{"n":1.0},"other":7', '"id":1,"result":{"n":1.0},"other":7'],
+    ['"id":1,"result":{"n":1.0},"other":7', '"id":1,"result":{"n":1.0}'],
   ])('%s is passed on as %s', (received, passedOn) => {
     const { text, method } = parseMessage(`{"jsonrpc":"2.0",${received}}`, TARGET_BOUNDS);
     expect([text, method]).toEqual([`{"jsonrpc":"2.0",${passedOn}}`, '']);
