@@ -37,6 +37,9 @@ export function answering(text: string, status = 200, headers: Record<string, st
     response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(text);
 }
 
+/** A response without content that is one of every chat format. */
+export const EMPTY_ANSWER = '{"type":"message","object":"response","choices":[],"candidates":[]}';
+
 /** A provider that streams; `write` gets the response after its head. */
 export function streaming(write: (response: ServerResponse) => unknown): Answer {
   return (_, response) => {
@@ -46,7 +49,7 @@ export function streaming(write: (response: ServerResponse) => unknown): Answer 
   };
 }
 
-/** Says hello in the format of the path: a chat completion for all but these two. */
+/** Says hello in the format of the path: a chat completion for all but these three. */
 const hello: Answer = (request, response, index) => {
   const path = request.url?.split('?')[0] ?? '';
   const usage = { input_tokens: 12, output_tokens: 7 };
@@ -69,7 +72,9 @@ const hello: Answer = (request, response, index) => {
           output: [{ type: 'message', content: [{ type: 'output_text', text: 'Hello.' }] }],
           usage,
         })
-      : completion('Hello.');
+      : path.endsWith(':generateContent')
+        ? JSON.stringify({ candidates: [{ content: { role: 'model', parts: [{ text: 'Hello.' }] } }] })
+        : completion('Hello.');
   answering(text)(request, response, index);
 };
 

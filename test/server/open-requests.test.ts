@@ -116,10 +116,11 @@ test('an LLM stream ends with an error event at the drain deadline, without cont
 });
 
 test('a response that is not an event stream is aborted at the drain deadline', async () => {
-  const whole = completion('Hello.');
+  // A short one is only sent when it is complete.
+  const whole = completion('x'.repeat(300_000));
   await using provider = await llmProvider((_, response) => {
     response.writeHead(200, { 'content-type': 'application/json', 'content-length': whole.length });
-    response.write(whole.slice(0, 20));
+    response.write(whole.slice(0, 200_000));
   });
   await using gate = await llmGateway(provider);
   const reply = await fetch(`${gate.url}/v1/chat/completions`, {

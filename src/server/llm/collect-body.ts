@@ -2,11 +2,12 @@ import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
 import type { UpstreamBody } from '../transport/upstream/upstream-body.ts';
-import type { LlmCall } from './llm-call.ts';
+import { llmError } from './errors.ts';
+import { type LlmCall, refuse } from './llm-call.ts';
 
 /**
- * Reads a whole body, counting its bytes as output of `call`. Throws an `AppError`: 502 if it is longer than
- * `LIMITS.responseBodyBytes` or ends early, 504 if the provider stops sending.
+ * Reads a whole body, counting its bytes as output of `call`. Throws an `AppError`: 502 if it ends early, or is longer than
+ * `LIMITS.responseBodyBytes`, of which nothing counts; 504 if the provider stops sending.
  */
 export function collectBody(
   ctx: RequestContext,
@@ -22,9 +23,9 @@ export function collectBody(
         if (call !== undefined) call.outputBytes = size;
         if (size > LIMITS.responseBodyBytes) {
           body.discard();
-          reject(
-            new AppError('upstream_invalid', { message: 'failed to process LLM response: it is too large' }),
-          );
+          // Nothing of it reaches the client, and what the provider reports of it stands at its end.
+          if (call !== undefined) refuse(call);
+          reject(tooLarge(ctx));
         } else chunks.push(chunk);
         return true;
       },
@@ -38,4 +39,14 @@ export function collectBody(
         ),
     });
   });
+}
+
+function tooLarge({ endpoint }: RequestContext): AppError {
+  const limit = `the response is larger than ${LIMITS.responseBodyBytes} bytes`;
+  return llmError(
+    'upstream_invalid',
+    'upstream_failed',
+    `failed to process LLM response: ${limit}, the most that the gateway reads whole: ask for fewer tokens, or for a stream`,
+    `${endpoint}: ${limit}. Guardrails for responses and translations need all of it, unless it is a stream`,
+  );
 }

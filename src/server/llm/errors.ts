@@ -9,7 +9,7 @@ export class LlmError extends AppError {
   constructor(
     code: ErrorCode,
     llmCode: string,
-    options: Pick<AppErrorOptions, 'message' | 'detail' | 'headers'>,
+    options: Pick<AppErrorOptions, 'message' | 'detail' | 'headers' | 'status'>,
   ) {
     super(code, options);
     this.llmCode = llmCode;

@@ -98,6 +98,14 @@ export interface CostOutcome {
   readonly rates?: Readonly<Record<string, number>>;
 }
 
+/** The gateway refuses the answer of the provider, so that nothing of it counts. */
+export function refuse(call: LlmCall): void {
+  call.progress = 'rejected';
+  call.usage = undefined;
+  call.outputBytes = undefined;
+  call.completion = undefined;
+}
+
 /** The LLM call of a request. Set once its body is parsed and a model is selected. */
 export const llmCall = new Slot<LlmCall>();
 

@@ -80,7 +80,8 @@ test('a client disconnect during an LLM call is logged before the response, in a
     if (body.includes('"silent"')) return;
     const isStream = body.includes('"stream":true');
     response.writeHead(200, { 'content-type': isStream ? 'text/event-stream' : 'application/json' });
-    response.write(isStream ? `data: ${JSON.stringify(chunk)}\n\n` : '{"choices":');
+    // A short answer is only sent when it is complete.
+    response.write(isStream ? `data: ${JSON.stringify(chunk)}\n\n` : `{"choices":[${' '.repeat(200_000)}`);
   });
   await using gate = await llmGateway(provider);
   const headers = { 'content-type': 'application/json' };

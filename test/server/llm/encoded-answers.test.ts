@@ -48,7 +48,7 @@ describe('responses compressed without a request for it', () => {
       const reply = await chat(gate);
       expect([reply.status, reply.text]).toEqual([200, completion('Hello.')]);
       expect(reply.headers).not.toHaveProperty('content-encoding');
-      expect(reply.headers['content-length'] ?? reply.text.length).toBe(reply.text.length);
+      expect(Number(reply.headers['content-length'] ?? reply.text.length)).toBe(reply.text.length);
       expect((await gate.accessLine(1))['gen_ai.usage.output_tokens']).toBe('7');
     },
   );
@@ -109,10 +109,10 @@ describe('responses compressed without a request for it', () => {
     expect((await chat(gate)).text).not.toContain('SECRET');
   });
 
-  test('an empty compressed response stays empty', async () => {
+  test('an empty compressed response is no answer', async () => {
     await using provider = await llmProvider(encoded(Buffer.alloc(0), 'gzip'));
     await using gate = await llmGateway(provider);
-    expect(await chat(gate)).toMatchObject({ status: 200, text: '' });
+    expect(errorOf(await chat(gate)).message).toContain('something else than a JSON object');
   });
 });
 
@@ -135,7 +135,8 @@ describe('responses that cannot be decoded', () => {
   test.each([false, true])(
     'a compressed response that expands without limit is cut off (stream: %s)',
     async (stream) => {
-      const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024, `data: ${'x'.repeat(1000)}\n\n`), { level: 9 });
+      const part = stream ? `data: ${'x'.repeat(1000)}\n\n` : `{"x":`;
+      const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024, part), { level: 9 });
       const type = stream ? 'text/event-stream' : 'application/json';
       await using provider = await llmProvider(encoded(bomb, 'gzip', 200, { 'content-type': type }));
       await using gate = await llmGateway(provider);

@@ -9,6 +9,7 @@ import {
   chat,
   chunk,
   completion,
+  EMPTY_ANSWER,
   errorOf,
   guardrail,
   llmGateway,
@@ -24,7 +25,7 @@ import { httpUpstream, rawUpstream } from '../../kit/upstream.ts';
 
 describe('headers of an LLM provider', () => {
   const answer = (fields: string): string =>
-    `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n${fields}content-length: 2\r\n\r\n{}`;
+    `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n${fields}content-length: ${EMPTY_ANSWER.length}\r\n\r\n${EMPTY_ANSWER}`;
 
   test.each([
     ['one of 64 KiB', `x-long: ${'x'.repeat(65_536)}\r\n`],

@@ -3,6 +3,7 @@ import { exchange } from '../../kit/llm-exchange.ts';
 import { callOf, type WIRE } from '../../kit/llm-formats.ts';
 import {
   answering,
+  EMPTY_ANSWER,
   EVERY_FORMAT,
   llmGateway,
   llmProvider,
@@ -108,14 +109,14 @@ describe('text in a document', () => {
   });
 
   test('is not looked for in images, recordings and PDFs, which stay byte for byte', async () => {
-    await using provider = await llmProvider(answering('{}'));
+    await using provider = await llmProvider(answering(EMPTY_ANSWER));
     const bytes = Buffer.concat([
       Buffer.from([0x25, 0x50, 0x44, 0x46, 0, 1, 2]),
       Buffer.from(TEXT.repeat(100)),
     ]).toString('base64');
     for (const type of ['image/png', 'application/pdf', 'application/octet-stream']) {
       const { text } = await asked(provider, 'messages', source(bytes, type), { request: [rule('reject')] });
-      expect([type, text]).toEqual([type, '{}']);
+      expect([type, text]).toEqual([type, EMPTY_ANSWER]);
       expect(textOf(provider)).toContain(bytes);
     }
   });
@@ -123,7 +124,7 @@ describe('text in a document', () => {
   test('of a length beyond the limit fails the call', async () => {
     await using provider = await llmProvider(answering('{}'));
     const members = source(base64('x'.repeat(1_048_577)));
-    expect((await asked(provider, 'messages', members, { request: [rule('mask')] })).status).toBe(503);
+    expect((await asked(provider, 'messages', members, { request: [rule('mask')] })).status).toBe(413);
     expect(provider.received).toEqual([]);
   });
 });
@@ -166,16 +167,31 @@ describe('a text that is no free text', () => {
   });
 
   test.each([
-    ['a comment', ': SECRET77\n\n'],
-    ['an unknown field', 'note: SECRET77\n\n'],
-    ['the type of an event', 'event: a SECRET77\ndata: {"choices":[]}\n\n'],
+    ['the name of an event', 'event: a SECRET77\ndata: {"choices":[]}\n\n'],
+    ['a name of one word', 'event: SECRET77\ndata: {"choices":[]}\n\n'],
     ['a list', 'data: ["SECRET\\u00377"]\n\n'],
     ['a text', 'data: "SECRET\\u00377"\n\n'],
   ])('ends a stream in %s', async (_, event) => {
-    await using provider = await llmProvider(streaming((response) => response.end(event)));
+    const events = `data: {"choices":[]}\n\n${event}`;
+    await using provider = await llmProvider(streaming((response) => response.end(events)));
     const { text } = await asked(provider, 'completions', {}, { response: [rule('reject')] }, true);
     expect(text).toContain('blocked');
     expect(text).not.toContain('SECRET');
+  });
+
+  test('is not passed on in what is no content of an event', async () => {
+    const events = [
+      ': SECRET77\n\n',
+      'note: SECRET77\nid: SECRET77\nretry: 7\ndata: {"choices":[]}\n:SECRET77\n\n',
+      'id\r\nid:SECRET77\r\n\r\n',
+      '\uFEFFevent: message\rdata:{"choices":\rdata:[]}\r\r',
+      'data: [DONE]\n\n',
+    ].join('');
+    await using provider = await llmProvider(streaming((response) => response.end(events)));
+    const { text } = await asked(provider, 'completions', {}, { response: [rule('reject')] }, true);
+    expect(text).toBe(
+      ':\n\ndata: {"choices":[]}\n\n:\n\nevent: message\ndata: {"choices":\ndata: []}\n\ndata: [DONE]\n\n',
+    );
   });
 });
 
@@ -227,7 +243,13 @@ describe('the error of a provider', () => {
       'application/json',
       '[{"error":{"message":"not <masked>"}}]',
     ],
-    ['a text', 'not SECRET77', 'text/plain', 'not <masked>'],
+    ['JSON that is a text', '"not SECRET77"', 'application/json', '"not <masked>"'],
+    [
+      'a text',
+      'not SECRET77',
+      'text/plain',
+      '{"type":"error","error":{"type":"invalid_request_error","message":"the provider responded with HTTP 422: not <masked>"}}',
+    ],
   ])('is masked or replaced, and keeps its status: %s', async (_, body, type, masked) => {
     await using provider = await llmProvider(answering(body, 422, { 'content-type': type }));
     expect(await asked(provider, 'messages', {}, { response: [rule('mask')] })).toMatchObject({

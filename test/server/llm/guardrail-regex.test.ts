@@ -7,6 +7,7 @@ import {
   chat,
   completion,
   EVERY_FORMAT,
+  errorOf,
   llmGateway,
   llmProvider,
   streaming,
@@ -229,10 +230,9 @@ describe('guardrails with patterns on requests', () => {
       options: { limits: { guardedCharacters: 1_000 } },
     });
     const reply = await chat(served, { ...CHAT, messages: [{ role: 'user', content: 'x'.repeat(1_001) }] });
-    expect(reply.status).toBe(503);
-    expect((await served.accessLine(1))['error.detail']).toBe(
-      'regex: a text of the request has more than 1000 characters',
-    );
+    expect([reply.status, errorOf(reply).code]).toEqual([413, 'request_too_large']);
+    expect(errorOf(reply).message).toContain('a text of the request has more than 1000 characters');
+    expect((await served.accessLine(1))['error']).toBe(errorOf(reply).message);
   });
 
   test('guardrails of `llm.policies` run after those of `llm` and before those of the model', async () => {

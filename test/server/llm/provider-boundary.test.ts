@@ -4,6 +4,7 @@ import {
   answering,
   CHAT,
   chat,
+  EMPTY_ANSWER,
   errorOf,
   llmGateway,
   llmProvider,
@@ -55,7 +56,7 @@ describe('client credentials', () => {
   test.each(Object.keys(WIRE) as (keyof typeof WIRE)[])(
     'client credentials on a call of %s are not sent to a provider whose model has a key',
     async (format) => {
-      await using provider = await llmProvider(answering('{}'));
+      await using provider = await llmProvider(answering(EMPTY_ANSWER));
       const { path, body } = callOf(format, 'm');
       const kind = path.includes('/v1beta/') ? 'gemini' : format === 'messages' ? 'anthropic' : 'openai';
       await using gate = await llmGateway(provider, { params: { apiKey: KEY }, model: { provider: kind } });
@@ -127,7 +128,7 @@ describe('provider redirects', () => {
 
   test('a Location header on a response that is not a redirect is removed', async () => {
     const headers = { location: 'http://internal/files/1', refresh: '0; url=http://internal/' };
-    await using provider = await llmProvider(answering('{}', 201, headers));
+    await using provider = await llmProvider(answering(EMPTY_ANSWER, 201, headers));
     await using gate = await llmGateway(provider);
     const reply = await chat(gate);
     expect(reply.status).toBe(201);
@@ -142,7 +143,7 @@ describe('provider redirects', () => {
       'clear-site-data': '"cookies"',
       'x-request-id': 'r1',
     };
-    await using provider = await llmProvider(answering('{}', 200, headers));
+    await using provider = await llmProvider(answering(EMPTY_ANSWER, 200, headers));
     await using gate = await llmGateway(provider);
     const reply = await chat(gate);
     expect(reply.headers['x-request-id']).toBe('r1');

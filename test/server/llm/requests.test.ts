@@ -107,7 +107,8 @@ describe('LLM request bodies', () => {
   });
 
   test('a request body reaches the provider byte for byte, and so does the response the client', async () => {
-    const answer = '{"id":"x", "seed": 9007199254740993,"t":1.0,"e":"\\u00e9","usage":{"prompt_tokens":1}}';
+    const answer =
+      '{"id":"x", "choices":[], "seed": 9007199254740993,"t":1.0,"e":"\\u00e9","usage":{"prompt_tokens":1}}';
     await using provider = await llmProvider(answering(answer));
     await using served = await llmGateway(provider);
     const body =

@@ -149,7 +149,7 @@ describe('guarded streams', () => {
 
   test('a guarded stream keeps its bytes when nothing is masked', async () => {
     const words = Array.from({ length: 600 }, (_, index) => chunk({ content: `word ${index} ` }));
-    const events = [': hello\n\n', ...words, FINISH, chunk(undefined, { usage: USAGE }), DONE];
+    const events = [':\n\n', ...words, FINISH, chunk(undefined, { usage: USAGE }), DONE];
     expect(await guarded(events, masking())).toBe(events.join(''));
   });
 

@@ -4,23 +4,34 @@ import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { isEmpty } from '../chat/event-data.ts';
 import { llmError } from '../errors.ts';
 import { clientFormatOf, type FormatKey, formats } from '../formats/index.ts';
-import type { LlmCall } from '../llm-call.ts';
+import { type LlmCall, refuse } from '../llm-call.ts';
 
 // A provider that is configured with a format it does not have answers in another one, or with anything: a proxy that
 // returns chat chunks for /v1/responses, a page of a load balancer, JSON in place of a stream. A
 // client that takes it for its own format reads an empty answer.
 
-const shapes = formats.flatMap(({ shape }) => shape ?? []);
+const shapes = [...new Set(formats.flatMap(({ shape }) => shape ?? []))];
 
 /** Whether answers of a format are checked. */
 export const hasShape = (format: FormatKey | undefined): format is FormatKey =>
-  clientFormatOf(format)?.shape?.isChecked === true;
+  clientFormatOf(format)?.shape !== undefined;
+
+/** Whether a stream in place of a whole response is an error, and the reverse. */
+export const isStrict = (format: FormatKey | undefined): boolean =>
+  clientFormatOf(format)?.shape?.isStrict === true;
+
+/** Whether an event of a stream says anything in the format: pings do not, errors do in every format. */
+export const saysAnything = (format: FormatKey, value: Readonly<Record<string, unknown>>): boolean =>
+  clientFormatOf(format)?.shape?.isAnswer(value) !== false ||
+  !isEmpty(value['error']) ||
+  value['type'] === 'error';
 
 /** What is wrong with an event of a stream, or with an answer; undefined if it may be of the format. */
 export function otherShape(format: FormatKey, value: Readonly<Record<string, unknown>>): string | undefined {
   const expected = clientFormatOf(format)?.shape;
+  if (expected === undefined || expected.has(value)) return undefined;
   const shape = shapes.find((each) => each.has(value));
-  return expected === undefined || shape === undefined || shape === expected
+  return shape === undefined
     ? undefined
     : `the provider answered in the format of ${shape.api}, not of ${expected.api}`;
 }
@@ -30,16 +41,21 @@ export function wrongAnswer({ format, streaming }: LlmCall, value: unknown): str
   if (!hasShape(format)) return undefined;
   if (!isRecord(value)) return 'the provider answered with something else than a JSON object';
   if (!isEmpty(value['error'])) return undefined;
-  if (streaming) return 'the provider answered a request for a stream with a whole response';
-  return otherShape(format, value);
+  if (streaming && isStrict(format))
+    return 'the provider answered a request for a stream with a whole response';
+  return otherShape(format, value) ?? noShape(format, value);
 }
+
+const noShape = (format: FormatKey, value: Readonly<Record<string, unknown>>): string | undefined => {
+  const expected = clientFormatOf(format)?.shape;
+  return expected?.isAnswer(value) === false
+    ? `the provider answered with something else than a response of ${expected.api}`
+    : undefined;
+};
 
 /** Ends a call whose answer is of another shape than its format: nothing of it counts. */
 export function wrongShape({ endpoint }: RequestContext, call: LlmCall, why: string): AppError {
-  call.progress = 'rejected';
-  call.usage = undefined;
-  call.outputBytes = undefined;
-  call.completion = undefined;
+  refuse(call);
   return llmError(
     'upstream_invalid',
     'upstream_failed',

@@ -22,6 +22,7 @@ import { chargedReply } from './charged-reply.ts';
 import type { LlmRuntime } from './llm-runtime.ts';
 import { isStream, type ModelRequest, type PlannedCall, planCall } from './planned-call.ts';
 import { processResponse, requireGuardable } from './response.ts';
+import { LlmStream } from './stream.ts';
 import { startedReply } from './stream-start.ts';
 import { tokenCountResponse } from './token-estimate.ts';
 import { chargeEarly } from './token-limits.ts';
@@ -53,7 +54,8 @@ export async function callModel(
     ? answerOf(ctx, plan, sent, isStreamed)
     : cache.answer(ctx, plan, sent.body, () => answerOf(ctx, plan, sent, isStreamed)));
   if (call.batch !== undefined) await countBatch(ctx, call, reply, runtime.countedBatches);
-  const processed = responseFor(ctx, plan, reply, stripsUsage);
+  const response = responseFor(ctx, plan, reply, stripsUsage);
+  const processed = request.awaitsOutput === true && isHeld(plan) ? heldReply(response) : response;
   return callBudget.get(ctx) === undefined ? processed : chargedReply(ctx, call, await processed);
 }
 
@@ -168,6 +170,17 @@ function answerOf(
     translation,
   });
   return awaitsOutput ? answer.then((reply) => startedReply(ctx, call, reply)) : answer;
+}
+
+/** Whether guardrails hold back the beginning of a stream. */
+const isHeld = ({ guardrails }: PlannedCall): boolean =>
+  guardrails.response.some(({ checksStreams }) => checksStreams);
+
+/** The response, once guardrails have let something of it through: another target can be called until then. */
+async function heldReply(response: Reply | Promise<Reply>): Promise<Reply> {
+  const reply = await response;
+  if (reply.body instanceof LlmStream) await reply.body.started();
+  return reply;
 }
 
 /** The response for the client: metered, and as guardrails leave it. */

@@ -10,7 +10,7 @@ import { type Members, membersOf } from '../json-members.ts';
 import type { LlmCall } from '../llm-call.ts';
 import { textBytes } from '../texts.ts';
 import { isZero, mergedReport, type Usage } from '../usage.ts';
-import { hasShape, otherShape } from './answer-shape.ts';
+import { hasShape, otherShape, saysAnything } from './answer-shape.ts';
 
 /**
  * Keeps a copy of a non-streaming response while it is sent to the client, up to `LIMITS.responseBodyBytes`, and reads
@@ -44,11 +44,19 @@ export class NonStreamingMeter {
   }
 }
 
+/** A body without the byte order mark that some servers write and JSON must not have (RFC 8259 section 8.1). */
+export const withoutMark = (bytes: Buffer): Buffer =>
+  bytes.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK)
+    ? bytes.subarray(BYTE_ORDER_MARK.length)
+    : bytes;
+
+const BYTE_ORDER_MARK = Buffer.from('\uFEFF');
+
 /**
  * Reads model, usage and errors of a complete response into the call. Returns the parsed JSON; undefined if invalid.
  */
 export function readNonStreaming(call: LlmCall, bytes: Buffer): unknown {
-  const value = jsonIn(bytes.toString('utf8'));
+  const value = jsonIn(withoutMark(bytes).toString('utf8'));
   if (value === undefined) return undefined;
   const body = membersOf(value) ?? {};
   call.progress = 'complete';
@@ -83,14 +91,17 @@ export class StreamMeter {
   /** The last two events: an error ends a stream, but some providers send `[DONE]` after it. */
   #last: Buffer | undefined;
   #before: Buffer | undefined;
-  /** What is wrong with the stream, if it is one of another format. */
+  /** What is wrong with the stream, if it is one of another format, or none. */
   otherShape: string | undefined;
+  /** Whether an event has said anything in the format of the stream; true if that is not checked. */
+  #isOfFormat: boolean;
 
   constructor(ctx: RequestContext, call: LlmCall, stripsUsage: boolean) {
     this.#ctx = ctx;
     this.#call = call;
     this.#stripsUsage = stripsUsage;
     this.#format = formatOf(call.format);
+    this.#isOfFormat = !hasShape(call.format) || call.isUnmetered === true;
   }
 
   /** Reads an event. False if it must not be sent to the client: a usage report that only the gateway requested. */
@@ -104,7 +115,9 @@ export class StreamMeter {
     const { usageMark } = this.#format;
     const mayReport = usageMark === undefined ? hasReport(frame) : frame.indexOf(usageMark) !== -1;
     const isSample =
-      this.#count % SAMPLE_INTERVAL === 0 || (this.#overhead === 0 && this.#count < SAMPLE_INTERVAL);
+      !this.#isOfFormat ||
+      this.#count % SAMPLE_INTERVAL === 0 ||
+      (this.#overhead === 0 && this.#count < SAMPLE_INTERVAL);
     this.#count += 1;
     if (!mayReport && !isSample) {
       call.lastTokenAfter = elapsed;
@@ -113,12 +126,14 @@ export class StreamMeter {
       return true;
     }
     const data = dataOf(frame);
+    if (data === '[DONE]') this.#requireEvents();
     if (data === undefined || data === '[DONE]') return true;
     call.lastTokenAfter = elapsed;
     const value = membersOf(jsonIn(data));
     if (value === undefined) return true;
     if (this.otherShape === undefined && hasShape(call.format))
       this.otherShape = otherShape(call.format, value);
+    if (!this.#isOfFormat && hasShape(call.format)) this.#isOfFormat = saysAnything(call.format, value);
     const hasOutput = this.#measure(frame, value);
     if (hasOutput || call.hasNoText) call.firstTokenAfter ??= elapsed;
     const { model, usage: reported, background } = this.#format.report(value);
@@ -150,8 +165,15 @@ export class StreamMeter {
     return this.#format.usage(merged);
   }
 
-  /** Reads an error at the end of the stream. */
+  /** A client that gets no event reads an empty answer from the stream. */
+  #requireEvents(): void {
+    if (!this.#isOfFormat)
+      this.otherShape ??= `the provider ended the stream without an event of ${this.#format.shape?.api}`;
+  }
+
+  /** Reads an error at the end of the stream. Sets `otherShape` if it had no event that says anything. */
   ended(): void {
+    this.#requireEvents();
     for (const frame of [this.#before, this.#last]) {
       const data = frame === undefined ? undefined : dataOf(frame);
       const error = data === undefined ? undefined : errorInEvent(data);

@@ -1,8 +1,10 @@
+import { isUtf8 } from 'node:buffer';
 import { AppError } from '../../../core/errors.ts';
 import { jsonIn } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { resolverFor } from '../../expressions/variable.ts';
 import { writeChanged } from '../../kernel/json/changed-json.ts';
+import type { HeaderList } from '../../kernel/request/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { UpstreamBody } from '../../transport/upstream/upstream-body.ts';
 import { collectBody } from '../collect-body.ts';
@@ -17,8 +19,9 @@ import { withoutRepetitions } from '../guardrails/repeated-members.ts';
 import { responseTexts } from '../guardrails/response-texts.ts';
 import { StreamGuard } from '../guardrails/stream-guard.ts';
 import type { LlmCall } from '../llm-call.ts';
-import { hasShape, wrongAnswer, wrongShape } from './answer-shape.ts';
-import { NonStreamingMeter, readNonStreaming, StreamMeter } from './response-meter.ts';
+import { hasShape, isStrict, wrongAnswer, wrongShape } from './answer-shape.ts';
+import { excerptOf } from './excerpt.ts';
+import { NonStreamingMeter, readNonStreaming, StreamMeter, withoutMark } from './response-meter.ts';
 import { LlmStream, recordFrames } from './stream.ts';
 
 export interface ResponseOptions {
@@ -52,15 +55,19 @@ export function processResponse(
     return reply;
   }
   if (isStream) {
-    if (!call.streaming && hasShape(call.format) && call.isUnmetered !== true) {
+    if (!call.streaming && isStrict(call.format) && call.isUnmetered !== true) {
       body.discard();
       throw wrongShape(ctx, call, 'the provider answered with a stream, which the request did not ask for');
     }
+    // Otherwise the head is sent before the first event.
+    if (body.isEmpty && hasShape(call.format) && call.isUnmetered !== true)
+      throw wrongShape(ctx, call, 'the provider ended the stream without an event');
     headers.delete('content-length');
     // Otherwise nginx in front of the gateway holds tokens back. Providers need not think of it.
     headers.set('x-accel-buffering', 'no');
     const meter = new StreamMeter(ctx, call, options.stripsUsage);
     const guard = guardOf(ctx, call, body, options);
+    if (guard !== undefined) asUtf8(headers);
     return {
       ...reply,
       body: new LlmStream(ctx, call, body, meter, { guard, keyEncodings: options.keyEncodings }),
@@ -92,7 +99,9 @@ async function checkedReply(
   reply: Reply,
   body: UpstreamBody,
 ): Promise<Reply> {
-  const { bytes, isComplete } = await body.hold(LIMITS.checkedAnswerBytes);
+  const { bytes, isComplete } = await body.hold(LIMITS.checkedAnswerBytes).catch((error: unknown) => {
+    throw withEndpoint(ctx, error);
+  });
   if (isComplete) {
     body.replaced();
     call.lastTokenAfter = performance.now() - ctx.timings.started;
@@ -101,12 +110,23 @@ async function checkedReply(
   if (call.streaming && /^(?:data|event|id|):/.test(bytes.toString('latin1', 0, 6)))
     return isComplete ? { ...reply, body: bytes } : meteredReply(ctx, call, reply, body);
   if (!isComplete) {
-    if (/^\s*[[{]/.test(bytes.toString('latin1', 0, 100))) return meteredReply(ctx, call, reply, body);
+    if (/^\s*[[{]/.test(withoutMark(bytes).toString('latin1', 0, 100)))
+      return meteredReply(ctx, call, reply, body);
     body.discard();
     throw wrongShape(ctx, call, 'the provider answered with something else than a JSON object');
   }
   requireShape(ctx, call, readNonStreaming(call, bytes));
   return { ...reply, body: bytes };
+}
+
+/** The failure of a body, with the provider's address for the log unless the client has ended the call. */
+function withEndpoint({ endpoint, isAbandoned }: RequestContext, error: unknown): unknown {
+  if (isAbandoned || !(error instanceof AppError)) return error;
+  const { code, message } = error;
+  return new AppError(code, {
+    message,
+    detail: `${endpoint}: ${message.replace(/^upstream call failed: /, '')}`,
+  });
 }
 
 function requireShape(ctx: RequestContext, call: LlmCall, value: unknown): void {
@@ -196,17 +216,22 @@ async function guarded(
   bytes: Buffer,
   { guardrails, request }: ResponseOptions,
 ): Promise<Reply> {
+  // RFC 8259 section 8.1: JSON is UTF-8. A client could make another text of other bytes than the guardrails have read.
+  if (!isUtf8(bytes))
+    throw wrongShape(ctx, call, 'the response is not valid UTF-8, so guardrails cannot check it');
   const value = readNonStreaming(call, bytes);
   call.lastTokenAfter = performance.now() - ctx.timings.started;
   if (value === undefined)
-    throw llmError('upstream_invalid', 'upstream_failed', 'failed to process LLM response: it is not JSON');
+    throw wrongShape(ctx, call, 'the response is not JSON, so guardrails cannot check it');
   requireShape(ctx, call, value);
   const { texts, replaced } = responseTexts(value, call.format, Echo.of(call.format, request));
   const headers = reply.headers;
+  asUtf8(headers);
+  const sent = withoutMark(bytes);
   // Of members with the same name, only the last one was read.
-  const text = withoutRepetitions(bytes.toString('utf8'), value);
-  const body = text === undefined ? bytes : Buffer.from(text);
-  if (text !== undefined) headers.delete('content-length');
+  const text = withoutRepetitions(sent.toString('utf8'), value);
+  const body = text === undefined ? sent : Buffer.from(text);
+  if (body !== bytes) headers.delete('content-length');
   if (texts.length === 0) return { ...reply, body };
   // Content that guardrails withhold from the client must not be logged either.
   const completion = call.completion;
@@ -220,6 +245,13 @@ async function guarded(
   const masked = replaced(checked.map(({ content }) => content));
   if (call.keepsCompletion === true) call.completion = completionOf(masked, call.format);
   return { ...reply, body: writeChanged(body.toString('utf8'), value, masked) };
+}
+
+/** A text that guardrails have read must not be decoded in another way than they did. */
+function asUtf8(headers: HeaderList): void {
+  const type = headers.get('content-type');
+  if (type !== undefined && /;\s*charset\s*=/i.test(type))
+    headers.set('content-type', type.replace(/;.*$/s, ''));
 }
 
 /**
@@ -240,8 +272,10 @@ async function rejectedReply(
   // A text was translated, or is of the built-in model.
   const isText = typeof received === 'string';
   const bytes = isText ? Buffer.from(received) : await collectBody(ctx, received, undefined);
-  const cleaned = isText ? bytes : redactKey(bytes, keyEncodings);
-  call.providerError = errorInBody(cleaned);
+  const redacted = isText ? bytes : redactKey(bytes, keyEncodings);
+  const readable = readableError(call, reply, redacted);
+  const cleaned = readable === undefined ? redacted : redactKey(readable, keyEncodings);
+  call.providerError = errorInBody(redacted);
   explainRejection(ctx, call, reply);
   const body =
     guardrails.length === 0 || cleaned.length === 0
@@ -263,9 +297,7 @@ async function guardedError(
   guardrails: readonly ResponseGuard[],
 ): Promise<Buffer | string> {
   const text = bytes.toString('utf8');
-  const parsed = jsonIn(text);
-  const isJson = typeof parsed === 'object' && parsed !== null;
-  const value: unknown = isJson ? parsed : text;
+  const value = jsonIn(text);
   // Whatever type the provider gave it: an error in place of a stream is often called a stream.
   const asJson = (changed: string): string => {
     headers.set('content-type', 'application/json');
@@ -273,13 +305,14 @@ async function guardedError(
   };
   try {
     const { texts, replaced } = responseTexts(value, undefined, undefined);
-    const unique = isJson ? withoutRepetitions(text, value) : undefined;
+    asUtf8(headers);
+    const unique = withoutRepetitions(text, value);
     const asSent = unique === undefined ? bytes : asJson(unique);
     if (texts.length === 0) return asSent;
     const checked = await runGuards(guardrails, 'response', texts, resolverFor(ctx), ctx.signal);
     if (checked.every(({ content }, index) => content === texts[index]?.content)) return asSent;
     const masked = replaced(checked.map(({ content }) => content));
-    return isJson ? asJson(writeChanged(unique ?? text, value, masked)) : String(masked);
+    return asJson(writeChanged(unique ?? text, value, masked));
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     ctx.errorDetail = error.detail ?? error.message;
@@ -289,6 +322,21 @@ async function guardedError(
       JSON.stringify(formatOf(call.format).errorBody({ status, type: 'guardrail_blocked', code, message })),
     );
   }
+}
+
+/**
+ * The error in the format of the client's call, if the provider's is no JSON that clients can read, such as the page of a load
+ * balancer; undefined otherwise.
+ */
+function readableError(call: LlmCall, { status, headers }: Reply, bytes: Buffer): Buffer | undefined {
+  const isText = isUtf8(bytes);
+  if (isText && jsonIn(bytes.toString('utf8')) !== undefined) return undefined;
+  headers.set('content-type', 'application/json');
+  const said = isText ? excerptOf(bytes) : '';
+  const message = `the provider responded with HTTP ${status}${said === '' ? '' : `: ${said}`}`;
+  const type = status < 500 ? 'invalid_request_error' : 'api_error';
+  const error = formatOf(call.format).errorBody({ status, type, code: 'upstream_failed', message });
+  return Buffer.from(JSON.stringify(error));
 }
 
 /** Without a name of the error, the access log would not say that it is the provider's. */

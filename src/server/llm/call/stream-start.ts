@@ -105,7 +105,7 @@ class StreamStart implements BodySink {
   }
 
   #read(data: string | undefined): void {
-    if (data === undefined) return;
+    if (data === undefined || data === '[DONE]') return;
     this.#hasEvents = true;
     const error = errorInEvent(data);
     if (error !== undefined) this.#end(`the provider reported ${error.name ?? 'an error'}`);

@@ -6,6 +6,7 @@ import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { type BodySink, responseSink, type UpstreamBody } from '../../transport/upstream/upstream-body.ts';
 import { StreamedCompletion } from '../chat/conversation.ts';
 import { redactKey } from '../credentials.ts';
+import { errorInEvent, llmError } from '../errors.ts';
 import type { ClientError } from '../formats/format.ts';
 import { formatOf } from '../formats/index.ts';
 import { streamedOutputOf } from '../formats/output.ts';
@@ -35,6 +36,10 @@ export class LlmStream {
   #idleTimer: NodeJS.Timeout | undefined;
   #pending: Promise<void> = Promise.resolve();
   #isDone = false;
+  /** Waits for what is sent first. */
+  #start: PromiseWithResolvers<void> | undefined;
+  /** Sent before there is a response to send it with. */
+  readonly #unsent: Buffer[] = [];
 
   constructor(
     ctx: RequestContext,
@@ -54,6 +59,16 @@ export class LlmStream {
       callBudget.get(ctx)?.isReserved === true ? (formatOf(call.format).endMarks ?? []) : undefined;
   }
 
+  /**
+   * Reads until there is something to send: guardrails hold back the beginning of a stream, and another model can be called as
+   * long as the client has got nothing of it. Throws an `AppError` (502) if the provider fails before.
+   */
+  started(): Promise<void> {
+    this.#start = Promise.withResolvers();
+    this.#read();
+    return this.#start.promise;
+  }
+
   /** Called by the listener after `writeHead`. */
   attach(response: BodyWriter): void {
     response.flushHeaders();
@@ -63,6 +78,18 @@ export class LlmStream {
       this.#upstream.discard();
     });
     this.#response = responseSink(response, this.#upstream);
+    if (this.#start === undefined) this.#read();
+    else this.#sendUnsent(this.#response);
+  }
+
+  /** What was ready before there was a response. */
+  #sendUnsent(response: BodySink): void {
+    const isTaken = this.#unsent.splice(0).every((bytes) => response.push(bytes));
+    if (this.#isDone) response.end();
+    else if (isTaken) this.#upstream.resume();
+  }
+
+  #read(): void {
     if (this.#idle > 0) this.#idleTimer = setTimeout(() => this.#onIdle(), this.#idle);
     this.#upstream.consume({
       push: (chunk) => {
@@ -84,6 +111,8 @@ export class LlmStream {
   }
 
   discard(): void {
+    clearTimeout(this.#idleTimer);
+    this.#isDone = true;
     this.#upstream.discard();
   }
 
@@ -97,6 +126,7 @@ export class LlmStream {
   /** The upstream failed, or was cancelled because the client disconnected. */
   #onUpstreamFailure(why: string): void {
     const isCancelled = this.#ctx.isAbandoned;
+    if (!isCancelled && this.#failsStart(`the provider ended the stream early: ${why}`)) return;
     if (!isCancelled) this.#setErrorDetail(why);
     const message = isCancelled
       ? 'the client disconnected before the end of the response'
@@ -104,7 +134,26 @@ export class LlmStream {
     this.#abort(upstreamFailed(message));
   }
 
+  /** Rejects `started`, if nothing was sent yet: the client does not get to know of this failure. */
+  #failsStart(why: string): boolean {
+    if (this.#start === undefined || this.#response !== undefined || this.#unsent.length > 0 || this.#isDone)
+      return false;
+    this.#isDone = true;
+    clearTimeout(this.#idleTimer);
+    this.#start.reject(
+      llmError(
+        'upstream_invalid',
+        'upstream_failed',
+        `upstream call failed: ${why}`,
+        `${this.#ctx.endpoint}: ${why}`,
+      ),
+    );
+    this.#upstream.discard();
+    return true;
+  }
+
   #onIdle(): void {
+    if (this.#failsStart('the provider stopped sending data')) return;
     this.#setErrorDetail(`no data received for ${this.#idle / 1000} s`);
     const message = 'the provider stopped sending data';
     this.#abort({ status: 504, type: 'timeout_error', code: 'stream_idle', message }, 'Timeout');
@@ -127,13 +176,7 @@ export class LlmStream {
       return true;
     }
     const forwarded = frames.filter((frame) => this.#meter.read(frame));
-    const { otherShape } = this.#meter;
-    if (otherShape !== undefined) {
-      const error = wrongShape(this.#ctx, this.#call, otherShape);
-      this.#ctx.errorDetail ??= error.detail;
-      this.#abort(upstreamFailed(error.message));
-      return true;
-    }
+    if (this.#hasOtherShape() || this.#hasErrorAtStart(forwarded)) return true;
     const guard = this.#guard;
     if (guard === undefined) return forwarded.length === 0 || this.#send(forwarded);
     if (!forwarded.every((frame) => this.#hold(frame)) || !guard.isFull) return true;
@@ -142,6 +185,24 @@ export class LlmStream {
       if (await this.#release(guard, false)) this.#upstream.resume();
     });
     return false;
+  }
+
+  /** Whether the provider reports an error while nothing was sent. */
+  #hasErrorAtStart(frames: readonly Buffer[]): boolean {
+    if (this.#start === undefined || this.#response !== undefined) return false;
+    const error = frames.map((frame) => errorInEvent(dataOf(frame) ?? '')).find((each) => each !== undefined);
+    return error !== undefined && this.#failsStart(`the provider reported ${error.name ?? 'an error'}`);
+  }
+
+  /** Ends a stream that is not of the format of the call. */
+  #hasOtherShape(): boolean {
+    const { otherShape } = this.#meter;
+    if (otherShape === undefined) return false;
+    if (this.#failsStart(otherShape)) return true;
+    const error = wrongShape(this.#ctx, this.#call, otherShape);
+    this.#ctx.errorDetail ??= error.detail;
+    this.#abort(upstreamFailed(error.message));
+    return true;
   }
 
   /** An event without an echoed key, which only errors contain. */
@@ -194,8 +255,11 @@ export class LlmStream {
   #block(error: unknown): void {
     if (this.#isDone) return;
     const isRejected = error instanceof AppError && error.code === 'guardrail_rejected';
-    const message = isRejected ? (error.body?.text ?? '') : 'Content blocked by guardrail policy';
     const status = error instanceof AppError ? error.status : 500;
+    // What is wrong with the stream itself is no secret of a service.
+    const isUncheckable = error instanceof AppError && status === 502;
+    const failure = isUncheckable ? error.message : 'Content blocked by guardrail policy';
+    const message = isRejected ? (error.body?.text ?? '') : failure;
     this.#ctx.error = messageOf(error);
     this.#ctx.errorDetail = error instanceof AppError ? error.detail : messageOf(error);
     this.#abort({ status, type: 'guardrail_blocked', code: 'guardrail_intervention', message }, 'Guardrail');
@@ -230,8 +294,14 @@ export class LlmStream {
   #write(frames: readonly Buffer[]): boolean {
     recordFrames(this.#call, frames);
     const [first] = frames;
-    const bytes = first !== undefined && frames.length === 1 ? first : Buffer.concat(frames);
-    return this.#response?.push(bytes) ?? true;
+    return this.#give(frames.length === 1 && first !== undefined ? first : Buffer.concat(frames));
+  }
+
+  #give(bytes: Buffer): boolean {
+    if (this.#response !== undefined) return this.#response.push(bytes);
+    this.#unsent.push(bytes);
+    this.#start?.resolve();
+    return false;
   }
 
   #end(): void {
@@ -243,6 +313,7 @@ export class LlmStream {
       // A final event without an empty line: the standard discards it, but some clients read it.
       const rest = tail.length > 0 && this.#meter.read(tail) ? tail : Buffer.alloc(0);
       this.#meter.ended();
+      if (this.#isDone || this.#hasOtherShape()) return;
       if (rest.length > 0 && !this.#hold(rest)) return;
       if (this.#guard !== undefined) await this.#release(this.#guard, true);
       else if (rest.length > 0) this.#write([rest]);
@@ -250,6 +321,7 @@ export class LlmStream {
       if (this.#endMarks !== undefined && !this.#isDone) await this.#charged();
       if (!this.#isDone) this.#response?.end();
       this.#isDone = true;
+      this.#start?.resolve();
     });
   }
 
@@ -261,7 +333,7 @@ export class LlmStream {
     this.#ctx.error ??= error.message;
     this.#ctx.reason = reason;
     const event = formatOf(this.#call.format).errorEvent(error, this.#meter.lastEvent);
-    this.#response?.push(Buffer.from(event));
+    this.#give(Buffer.from(event));
     this.#response?.end();
     this.#upstream.discard();
   }

@@ -98,7 +98,7 @@ export interface WireFormat<Key extends string = string> extends ProviderWireFor
   readonly completion?: (value: Members) => Completion | undefined;
   /** What an event of a stream adds to the output for expressions. */
   readonly streamedOutput?: (event: Members) => StreamedOutput;
-  /** How a response of this API is recognized. */
+  /** How a response of this API is recognized. Those of formats without it are not checked. */
   readonly shape?: AnswerShape;
   /** Bytes in every event that reports usage. Default: `"usage"`. */
   readonly usageMark?: Buffer;
@@ -209,10 +209,15 @@ export interface Report {
 export interface AnswerShape {
   /** Name of the API. */
   readonly api: string;
-  /** Whether a response body, or an event, is of the API. */
+  /** Whether a response body, or an event, is of this API and no other. */
   has(value: Members): boolean;
-  /** Answers are checked: servers that only have Chat Completions are often configured for the format. */
-  readonly isChecked?: boolean;
+  /** Whether a response body, or an event, can be read as one of this API: members that only some servers have do not matter. */
+  isAnswer(value: Members): boolean;
+  /**
+   * A whole response in place of a stream is an error, and the reverse: servers that only have Chat Completions are often configured
+   * for the format. Otherwise the configuration may have turned streams off.
+   */
+  readonly isStrict?: boolean;
 }
 
 /** An error of the gateway, for the client. */

@@ -1,7 +1,7 @@
 import type { AppError } from '../../../core/errors.ts';
 import { JSON_START, type JsonPlace } from '../../guardrails/json-text.ts';
 import type { Phase } from '../../guardrails/outcome.ts';
-import { llmError } from '../errors.ts';
+import { LlmError, llmError } from '../errors.ts';
 import type { TextPart, TextPath } from '../texts.ts';
 
 /** Categories of the content of a request, by upstream's names; the last one is an addition. */
@@ -53,6 +53,14 @@ export function failed(phase: Phase, detail: string): AppError {
     `failed to process LLM ${phase}: prompt guard failed`,
     detail,
   );
+}
+
+/** 413, or 502: the client, or the provider, sent content that no check can read. `why` is for the client, too. */
+export function uncheckable(phase: Phase, why: string): AppError {
+  const message = `failed to process LLM ${phase}: ${why}`;
+  return phase === 'request'
+    ? llmError('body_too_large', 'request_too_large', message)
+    : new LlmError('guardrail_failed', 'guardrail_failed', { message, status: 502 });
 }
 
 /** The scope of the content of a message with this role. */

@@ -2,11 +2,18 @@ import { z } from 'zod';
 import type { AppError } from '../../../core/errors.ts';
 import { membersOf } from '../../../core/foreign.ts';
 import { mapping } from '../../../core/schema/mapping.ts';
-import { GuardrailError, type Phase } from '../../guardrails/outcome.ts';
+import { GuardrailError, type Phase, UncheckableError } from '../../guardrails/outcome.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { VariableResolver } from '../../kernel/expression.ts';
 import type { Guard, GuardKind, Verdict } from './guard.ts';
-import { CONTENT_SCOPES, type ContentScope, failed, type GuardedText, scopeOfRole } from './guarded-text.ts';
+import {
+  CONTENT_SCOPES,
+  type ContentScope,
+  failed,
+  type GuardedText,
+  scopeOfRole,
+  uncheckable,
+} from './guarded-text.ts';
 import { requestGuards, responseGuards } from './guards/index.ts';
 import { compileRejection, rejectionError, rejectionSchema } from './rejection.ts';
 
@@ -140,7 +147,7 @@ const isDefault = (scope: readonly ContentScope[]): boolean =>
 
 /**
  * Runs guardrails in order; each receives the texts left by the previous one. Returns the texts, masked or not. Throws
- * an `AppError` if a guardrail rejects (with its status and body) or fails (503).
+ * an `AppError` if a guardrail rejects (with its status and body), fails (503), or cannot read a text (413, 502).
  */
 export async function runGuards(
   guards: readonly Guard[],
@@ -176,6 +183,7 @@ function guardError(
 ): AppError | unknown {
   if (error instanceof GuardrailError) {
     lookup.observed?.observer.guardrail(phase, 'failed', place, error.message);
+    if (error instanceof UncheckableError) return uncheckable(phase, error.message);
     return failed(phase, `${name}: ${error.message}`);
   }
   // The client disconnected during the check: the error is only for the log.

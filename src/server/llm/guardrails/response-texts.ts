@@ -6,7 +6,7 @@ import { outputFields } from '../formats/text-fields.ts';
 import { type Members, membersOf } from '../json-members.ts';
 import { NestingError, type TextPath } from '../texts.ts';
 import type { Echo } from './echo.ts';
-import { failed, type GuardedText, jsonOf } from './guarded-text.ts';
+import { type GuardedText, jsonOf, uncheckable } from './guarded-text.ts';
 import { type FoundText, guarded, ItemTexts } from './item-texts.ts';
 
 /** The texts of a non-streaming response, per choice content first, and a function that returns it with other texts. */
@@ -19,7 +19,7 @@ const OUTPUT_NAMES: ReadonlySet<string> = new Set(outputFields.map(({ name }) =>
 
 /**
  * The texts of a response: of its choices, output items, content blocks or candidates, then every other string except those
- * that repeat the request. Throws an `AppError` (503) if the response is nested too deeply to check.
+ * that repeat the request. Throws an `AppError` (502) if the response is nested too deeply to check.
  */
 export function responseTexts(
   response: unknown,
@@ -145,7 +145,7 @@ function textsOf(item: unknown, contentPath: TextPath | undefined, depth?: numbe
   try {
     return new ItemTexts(item, contentPath, depth);
   } catch (error) {
-    if (error instanceof NestingError) throw failed('response', 'a text is nested too deeply');
+    if (error instanceof NestingError) throw uncheckable('response', 'a text is nested too deeply');
     throw error;
   }
 }

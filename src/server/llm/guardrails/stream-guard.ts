@@ -3,7 +3,7 @@ import { JSON_START, type JsonPlace, placeAfter } from '../../guardrails/json-te
 import { ALL, type Change, type EventTexts } from '../formats/event-texts.ts';
 import { membersOf } from '../json-members.ts';
 import type { Echo } from './echo.ts';
-import { failed, type GuardedText } from './guarded-text.ts';
+import { type GuardedText, uncheckable } from './guarded-text.ts';
 import { commonPrefix, distributed } from './streams/distributed.ts';
 import type { EventText } from './streams/event-content.ts';
 import { changedFrame, type EventFrame, readFrame } from './streams/event-frame.ts';
@@ -50,7 +50,7 @@ export class StreamGuard {
     this.#repeated = format.repeatsTexts ? new RepeatedTexts() : undefined;
   }
 
-  /** Adds an event. Throws an `AppError` (503) if it is nested too deeply to check, or too much is held. */
+  /** Adds an event. Throws an `AppError` (502) if it is nested too deeply to check, or too much is held. */
   hold(bytes: Buffer): void {
     if (this.#held.length === 0) this.#heldSince = performance.now();
     const frame = readFrame(bytes, this.#format, this.#echo);
@@ -62,8 +62,8 @@ export class StreamGuard {
     this.#bytes += bytes.length;
     this.#characters += charactersOf(texts);
     if (this.#bytes > LIMITS.guardrailHeldMax)
-      throw failed('response', 'too many events wait for the end of a text that came before them');
-    if (this.#before.size > MAX_CHANNELS) throw failed('response', 'the stream has too many texts');
+      throw uncheckable('response', 'too many events wait for the end of a text that came before them');
+    if (this.#before.size > MAX_CHANNELS) throw uncheckable('response', 'the stream has too many texts');
   }
 
   #heldText(text: EventText, name: string): HeldText {

@@ -1,5 +1,5 @@
 import { resolverFor } from '../../expressions/variable.ts';
-import { GuardrailError, type Phase } from '../../guardrails/outcome.ts';
+import { GuardrailError, type Phase, UncheckableError } from '../../guardrails/outcome.ts';
 import type { VariableResolver } from '../../kernel/expression.ts';
 import { edit, type Span, valueAt } from '../../kernel/json/json-text.ts';
 import { HeaderList } from '../../kernel/request/header-list.ts';
@@ -230,7 +230,9 @@ export class ProcessorChain implements MessageGuards {
       observer?.guardrail(phase, 'failed', processor.place, problem);
       const fields = mcpFields.get(this.#ctx);
       if (fields !== undefined && problem !== undefined) fields.errorDetail = problem;
-      throw new RpcError(RPC.internalError, `the ${phase} could not be checked by ${name}`);
+      // What a service said of its failure is not for the client.
+      const why = error instanceof UncheckableError ? `: ${error.message}` : '';
+      throw new RpcError(RPC.internalError, `the ${phase} could not be checked by ${name}${why}`);
     }
   }
 }

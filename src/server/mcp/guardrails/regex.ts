@@ -1,4 +1,4 @@
-import { ACTIONS, GuardrailError, PHASES } from '../../guardrails/outcome.ts';
+import { ACTIONS, PHASES, tooLongToCheck } from '../../guardrails/outcome.ts';
 import { compilePatterns, maskCrossings, patternFields } from '../../guardrails/patterns.ts';
 import { edit } from '../../kernel/json/json-text.ts';
 import { errorTexts, type MessageText, requestTexts, responseTexts } from './message-texts.ts';
@@ -19,7 +19,7 @@ export const regex = defineProcessor({
       check({ phase, part, text: json }): MessageVerdict {
         if (json.length > guardedCharacters) {
           counted([PHASES[phase], 'Reject']);
-          throw new GuardrailError(`the ${phase} has more than ${guardedCharacters} characters`);
+          throw tooLongToCheck(`the ${phase}`, guardedCharacters);
         }
         const texts = TEXTS[part](json);
         const verdict = patterns.action === 'reject' ? rejection(texts) : masked(json, texts);

@@ -269,7 +269,8 @@ describe('mcpGuardrails with patterns', () => {
     const big = await own.give({ content: [{ type: 'text', text: 'x'.repeat(1_000) }] });
     expect(big.error).toEqual({
       code: -32603,
-      message: 'the response could not be checked by mcpGuardrails.processors[0] (regex)',
+      message:
+        'the response could not be checked by mcpGuardrails.processors[0] (regex): the response has more than 1000 characters, the most that a guardrail checks at once: send shorter texts',
     });
     expect((await own.call('echo')).error).toBeUndefined();
     const line = own.gate.accessLog.find((each) => each.includes('-32603'));

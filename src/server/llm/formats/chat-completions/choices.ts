@@ -17,6 +17,7 @@ export const choicesApi: Pick<
   | 'completion'
   | 'streamedOutput'
   | 'endMarks'
+  | 'shape'
 > = {
   report(value) {
     const usage = choiceUsage(value);
@@ -30,6 +31,13 @@ export const choicesApi: Pick<
   streamedOutput: ({ choices }) =>
     Array.isArray(choices) ? choices.map((choice) => pieceOf(membersOf(choice) ?? {})) : [],
   endMarks: [Buffer.from('data: [DONE]')],
+  shape: {
+    api: 'the Chat Completions API',
+    has: ({ choices, object }) =>
+      Array.isArray(choices) || (typeof object === 'string' && object.startsWith('chat.completion')),
+    // xAI answers a request for a deferred completion with its id.
+    isAnswer: ({ choices, request_id: deferred }) => Array.isArray(choices) || typeof deferred === 'string',
+  },
 };
 
 /** Moonshot reports the token counts of a stream in its last choice. */

@@ -64,9 +64,4 @@ export const chatCompletions = defineFormat({
     body.remove('max_tokens');
   },
   addMessages: (body, added) => surround(body, 'messages', added),
-  shape: {
-    api: 'the Chat Completions API',
-    has: ({ choices, object }) =>
-      Array.isArray(choices) || (typeof object === 'string' && object.startsWith('chat.completion')),
-  },
 });

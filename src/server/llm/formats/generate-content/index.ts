@@ -1,3 +1,4 @@
+import { isRecord } from '../../../../core/foreign.ts';
 import type { MemberNames } from '../../chat/chat-format.ts';
 import { membersOf } from '../../json-members.ts';
 import { tokenCount } from '../../usage.ts';
@@ -104,7 +105,13 @@ export const generateContent = defineFormat({
   eventTexts: generateContentEvents,
   completion,
   streamedOutput,
-  shape: { api: 'the Gemini API', has: ({ candidates }) => Array.isArray(candidates) },
+  shape: {
+    api: 'the Gemini API',
+    has: ({ candidates }) => Array.isArray(candidates),
+    // A prompt that was blocked has no candidates, and neither have some events.
+    isAnswer: ({ candidates, promptFeedback, usageMetadata }) =>
+      Array.isArray(candidates) || isRecord(promptFeedback) || isRecord(usageMetadata),
+  },
   // Gemini API, "Models". Which of these calls a model has is known to its provider only, as is its version.
   modelList: {
     entry: (name) => ({

@@ -82,7 +82,12 @@ export const messages = defineFormat({
   eventTexts: messagesEvents,
   completion,
   streamedOutput,
-  shape: { api: 'the Messages API', has: ({ type }) => TYPES.has(type), isChecked: true },
+  shape: {
+    api: 'the Messages API',
+    has: ({ type }) => TYPES.has(type),
+    isAnswer: ({ type, content }) => TYPES.has(type) || Array.isArray(content),
+    isStrict: true,
+  },
   deltaMark: Buffer.from('content_block_delta'),
   endMarks: [Buffer.from('message_stop')],
   // `message_start` contains the message, with the input tokens; `message_delta` has the final counts.

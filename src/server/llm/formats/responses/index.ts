@@ -96,7 +96,11 @@ export const responses = defineFormat({
     api: 'the Responses API',
     has: ({ object, type }) =>
       object === 'response' || (typeof type === 'string' && type.startsWith('response.')),
-    isChecked: true,
+    isAnswer: ({ object, type, output }) =>
+      object === 'response' ||
+      Array.isArray(output) ||
+      (typeof type === 'string' && type.startsWith('response.')),
+    isStrict: true,
   },
   deltaMark: Buffer.from('.delta"'),
   endMarks: ['completed', 'incomplete', 'failed'].map((how) => Buffer.from(`"response.${how}"`)),

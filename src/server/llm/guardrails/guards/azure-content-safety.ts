@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { mapping, nonEmpty } from '../../../../core/schema/mapping.ts';
 import { requireInstalled } from '../../../credentials/cloud/cloud-package.ts';
 import { entraTokens } from '../../../credentials/cloud/entra-token.ts';
-import { GuardrailError } from '../../../guardrails/outcome.ts';
+import { GuardrailError, tooLongToCheck } from '../../../guardrails/outcome.ts';
 import type { CompileContext } from '../../../kernel/compile-context.ts';
 import { readCredential } from '../../../transport/services/backend-credential.ts';
 import { defineGuard, type Guard } from '../guard.ts';
@@ -160,7 +160,6 @@ function authorizeOf(
 /** Parts of a text of at most `size` Unicode characters. */
 function piecesOf(text: string, size: number): string[] {
   const pieces = text.match(new RegExp(`[\\s\\S]{1,${size}}`, 'gu')) ?? [];
-  if (pieces.length > MAX_CALLS)
-    throw new GuardrailError(`the texts have more than ${size * MAX_CALLS} characters`);
+  if (pieces.length > MAX_CALLS) throw tooLongToCheck('the whole of the texts', size * MAX_CALLS);
   return pieces;
 }

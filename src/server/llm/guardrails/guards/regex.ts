@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
 import { withoutEscapes } from '../../../guardrails/json-text.ts';
-import { ACTIONS, GuardrailError, PHASES } from '../../../guardrails/outcome.ts';
+import { ACTIONS, PHASES, tooLongToCheck } from '../../../guardrails/outcome.ts';
 import {
   type Crossing,
   compilePatterns,
@@ -31,7 +31,7 @@ export const regex = defineGuard({
       async check(texts): Promise<Verdict> {
         if (texts.some(({ content }) => content.length > guardedCharacters)) {
           counted([PHASES[phase], 'Reject']);
-          throw new GuardrailError(`a text of the ${phase} has more than ${guardedCharacters} characters`);
+          throw tooLongToCheck(`a text of the ${phase}`, guardedCharacters);
         }
         const verdict = patterns.action === 'reject' ? await rejected(texts) : await masked(texts);
         counted([PHASES[phase], ACTIONS[verdict.kind]]);

@@ -5,7 +5,7 @@ import type { Members } from '../../json-members.ts';
 import { NestingError, type TextPart, type TextPath } from '../../texts.ts';
 import type { Echo } from '../echo.ts';
 import { forEveryText, type ReadText } from '../every-text.ts';
-import { failed } from '../guarded-text.ts';
+import { uncheckable } from '../guarded-text.ts';
 
 /** A text in an event of a stream. */
 export interface EventText extends PlacedText, Pick<ReadText, 'text' | 'path' | 'encode'> {
@@ -21,11 +21,11 @@ export interface EventContent extends EventOrder {
 
 /**
  * Reads the JSON object of an event; every string of it is a text, except those that repeat the request (`echo`), and recordings.
- * Throws an `AppError` (503) if it cannot be checked.
+ * Throws an `AppError` (502) if it cannot be checked.
  */
 export function readEvent(format: EventTexts, event: Members, echo?: Echo): EventContent {
   const problem = format.problem?.(event);
-  if (problem !== undefined) throw failed('response', problem);
+  if (problem !== undefined) throw uncheckable('response', problem);
   const output = format.output?.(event) ?? event;
   const texts = eventTexts(output, (path) => format.placeOf(output, path)).filter(({ text, path }) => {
     if (path[0] === format.response && echo?.repeats(text, path.slice(1)) === true) return false;
@@ -36,7 +36,7 @@ export function readEvent(format: EventTexts, event: Members, echo?: Echo): Even
 
 /**
  * Every text of an event. `place` says what a text is that its member has as it is; all others, such as names and URLs, are whole
- * texts. Throws an `AppError` (503) for an event that is nested too deeply to check.
+ * texts. Throws an `AppError` (502) for an event that is nested too deeply to check.
  */
 export function eventTexts(event: Members, place: (path: TextPath) => PlacedText | undefined): EventText[] {
   const texts: EventText[] = [];
@@ -54,7 +54,7 @@ export function eventTexts(event: Members, place: (path: TextPath) => PlacedText
       EVENT_DEPTH,
     );
   } catch (error) {
-    if (error instanceof NestingError) throw failed('response', 'a text is nested too deeply');
+    if (error instanceof NestingError) throw uncheckable('response', 'a text is nested too deeply');
     throw error;
   }
   return texts;

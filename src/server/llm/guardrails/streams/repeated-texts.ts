@@ -1,5 +1,5 @@
 import { LIMITS } from '../../../../core/limits.ts';
-import { failed } from '../guarded-text.ts';
+import { uncheckable } from '../guarded-text.ts';
 
 /**
  * The texts of a stream whose later events repeat them. A repetition is recognized by its text, because it is the whole
@@ -16,7 +16,7 @@ export class RepeatedTexts {
   add(channel: string, text: string): void {
     this.#size += text.length;
     if (this.#size > LIMITS.streamFrameBytes)
-      throw failed('response', 'the texts of the stream are too long');
+      throw uncheckable('response', 'the texts of the stream are too long');
     const known = this.#texts.get(channel);
     if (known === undefined) this.#texts.set(channel, { whole: text, sent: '' });
     else known.whole += text;
