@@ -1,6 +1,9 @@
-import { chmodSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { TLSSocket } from 'node:tls';
 import { expect, test } from 'vitest';
 import { checkGroups } from '../../src/cli/check/groups.ts';
 import { loadConfigText } from '../../src/server/config/load.ts';
@@ -8,6 +11,8 @@ import { planGateways } from '../../src/server/config/plan/plan-gateways.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { freePort } from '../kit/ports.ts';
 import { routesConfig } from '../kit/routes.ts';
+
+const CERTIFICATES = join(import.meta.dirname, '../kit/certificates');
 
 /** The results of one group of checks. */
 async function checked(
@@ -75,6 +80,53 @@ test('check says that PostgreSQL does not answer, without the password, and asks
     { status: 'skip', message: 'not contacted (--offline)' },
   ]);
 });
+
+/** A server that offers TLS with a certificate, or none, to clients of PostgreSQL (postgresql.org/docs/current/protocol-flow.html, "SSL Session Encryption"). */
+async function greeting(certificate: string | undefined): Promise<Server> {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.once('data', () => {
+      socket.write(certificate === undefined ? 'N' : 'S');
+      if (certificate === undefined) return;
+      const [cert, key] = [certificate, 'server.key'].map((name) => readFileSync(`${CERTIFICATES}/${name}`));
+      new TLSSocket(socket, { isServer: true, cert, key }).on('error', () => undefined);
+    });
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return server;
+}
+
+test.each([
+  ['good.crt', 'localhost', '', /has a TLS certificate of an unknown authority/, /sslrootcert=/],
+  [
+    'good.crt',
+    '127.0.0.1',
+    `&sslrootcert=${CERTIFICATES}/authority.crt`,
+    /certificate for another host/,
+    /host in `url`/,
+  ],
+  ['expired.crt', 'localhost', `&sslrootcert=${CERTIFICATES}/authority.crt`, /has expired/, /renew/],
+  ['good.crt', 'localhost', '&sslrootcert=/nonexistent/ca.crt', /\/nonexistent\/ca\.crt/, /`sslrootcert`/],
+  [undefined, 'localhost', '', /does not offer TLS/, /remove `sslmode`/],
+])(
+  'check says what is wrong with the TLS of PostgreSQL: %s at %s%s',
+  async (certificate, host, more, message, fix) => {
+    const server = await greeting(certificate);
+    try {
+      const { port } = server.address() as AddressInfo;
+      const url = `postgres://u:hunter2@${host}:${port}/db?sslmode=verify-full${more}`;
+      const [result] = await checked('database', withDatabase(url));
+      expect(result).toMatchObject({
+        status: 'fail',
+        message: expect.stringMatching(new RegExp(`^PostgreSQL at ${host}:${port}/db .*${message.source}`)),
+        fix: expect.stringMatching(fix),
+      });
+      expect(JSON.stringify(result)).not.toContain('hunter2');
+    } finally {
+      server.close();
+    }
+  },
+);
 
 test('check asks the provider of the sign-in of the pages', async () => {
   const issuer = `http://127.0.0.1:${await freePort()}`;

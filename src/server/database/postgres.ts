@@ -211,25 +211,78 @@ const DETAILS: ReadonlyMap<string, string> = new Map([
 
 function openError(server: string, error: unknown): DatabaseError {
   if (error instanceof DatabaseError) return error;
-  const [reason, help] = OPEN_PROBLEMS.get(sqlState(error)) ?? [
-    `cannot be used (${detailOf(error)})`,
-    "check the URL and the server's log",
-  ];
+  const code = sqlState(error);
+  const [reason, help] = OPEN_PROBLEMS.get(code) ??
+    DRIVER_PROBLEMS.find(([said]) => said.test(messageOf(error)))?.[1] ?? [
+      `cannot be used (${detailOf(error)})`,
+      code === 'ENOENT'
+        ? 'correct the path in `url`, such as that of `sslrootcert`'
+        : "check the URL and the server's log",
+    ];
   // Without an SQLSTATE the server did not answer.
-  const isTransient = !/^[0-9A-Z]{5}$/.test(sqlState(error)) || TRANSIENT.has(sqlState(error));
+  const isTransient = !/^[0-9A-Z]{5}$/.test(code) || TRANSIENT.has(code);
   return new DatabaseError(`${server} ${reason}`, help, { isTransient, cause: error });
 }
 
 const TRANSIENT = new Set(['57P01', '57P02', '57P03', '53300', 'EPIPE']);
 
-const OPEN_PROBLEMS: ReadonlyMap<string, readonly [reason: string, help: string]> = new Map([
+type OpenProblem = readonly [reason: string, help: string];
+
+const UNTRUSTED: OpenProblem = [
+  'has a TLS certificate of an unknown authority',
+  'add the certificate of that authority to `url`: `?sslmode=verify-full&sslrootcert=/path/to/authority.crt`',
+];
+
+const TIMED_OUT: OpenProblem = [
+  'does not answer',
+  'correct host and port of `url`, or let connections through the firewall',
+];
+
+/** By SQLSTATE, or by the codes of Node.js for connections and TLS (nodejs.org/api/tls.html, "X509 certificate error codes"). */
+const OPEN_PROBLEMS: ReadonlyMap<string, OpenProblem> = new Map<string, OpenProblem>([
+  ['SELF_SIGNED_CERT_IN_CHAIN', UNTRUSTED],
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', UNTRUSTED],
+  ['UNABLE_TO_GET_ISSUER_CERT', UNTRUSTED],
+  ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', UNTRUSTED],
+  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', UNTRUSTED],
+  ['CERT_HAS_EXPIRED', ['has a TLS certificate that has expired', 'renew the certificate of the server']],
+  [
+    'ERR_TLS_CERT_ALTNAME_INVALID',
+    ['has a TLS certificate for another host', 'write the host in `url` as the certificate names it'],
+  ],
+  ['ETIMEDOUT', TIMED_OUT],
+  ['EHOSTUNREACH', TIMED_OUT],
+  ['ENETUNREACH', TIMED_OUT],
   ['ECONNREFUSED', ['refuses connections', 'start it, or correct host and port of `url`']],
   ['ENOTFOUND', ['cannot be found: the host is unknown', 'correct the host of `url`']],
   ['EAI_AGAIN', ['cannot be found: DNS does not answer', 'correct the host of `url`, or try again']],
   ['28P01', ['rejects the password', 'correct user and password of `url`']],
-  ['28000', ['rejects the user', 'correct the user of `url`, or pg_hba.conf of the server']],
+  [
+    '28000',
+    [
+      'rejects the user',
+      'correct the user of `url`, add `?sslmode=verify-full` if the server wants TLS, or correct its pg_hba.conf',
+    ],
+  ],
   ['3D000', ['does not exist', 'create the database (createdb), or correct its name in `url`']],
   ['42501', ['does not let the user create tables', 'grant CREATE on its schema to the user']],
   ['57P03', ['is starting up', 'wait for it']],
   ['53300', ['has no connection left', 'raise max_connections of the server, or lower `maxConnections`']],
 ]);
+
+/** Errors of `pg` without a code. */
+const DRIVER_PROBLEMS: readonly (readonly [said: RegExp, problem: OpenProblem])[] = [
+  [
+    /does not support SSL/,
+    ['does not offer TLS', 'turn on `ssl` of the server, or remove `sslmode` from `url`'],
+  ],
+  [
+    /password must be a (?:non-empty )?string/,
+    ['asks for a password', 'write it in `url`: `postgres://user:password@host:5432/database`'],
+  ],
+  [/^timeout e|connection timeout/, TIMED_OUT],
+  [
+    /^Connection terminated unexpectedly/,
+    ['ends the connection', 'correct host and port of `url`: another service may listen there'],
+  ],
+];
