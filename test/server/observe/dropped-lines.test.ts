@@ -21,7 +21,8 @@ test('access log lines dropped by a blocked stdout are counted in a metric and r
   await using running = await serve(yaml, { pauseStdout: true, env: { STATS_ADDR: '127.0.0.1:0' } });
   const [, stats] = /address="(127\.0\.0\.1:\d+)" component="stats"/.exec(running.stderr) ?? [];
   const lost = async (): Promise<number> => {
-    const families = parseMetrics((await send(`http://${stats}/metrics`)).text);
+    const headers = { accept: 'application/openmetrics-text' };
+    const families = parseMetrics((await send(`http://${stats}/metrics`, { headers })).text);
     return sampleValue(families, 'gw_access_log_lines_lost_total') ?? -1;
   };
   expect(await lost()).toBe(0);

@@ -24,8 +24,8 @@ const scrape = (served: ServeProcess, accept: string): Promise<Response> => {
   return fetch(`http://${address}/metrics`, { headers: { accept } });
 };
 const text = async (served: ServeProcess) => {
-  const response = await scrape(served, 'text/plain');
-  expect(response.headers.get('content-type')).toBe('text/plain; charset=utf-8');
+  const response = await scrape(served, 'application/openmetrics-text');
+  expect(response.headers.get('content-type')).toMatch(/^application\/openmetrics-text/);
   return parseMetrics(await response.text());
 };
 const protobuf = async (served: ServeProcess) => {
@@ -60,7 +60,7 @@ describe('config.histograms', () => {
     await using served = await started('classic');
     await answered(served, 1);
     const response = await scrape(served, PROTOBUF_ACCEPT);
-    expect(response.headers.get('content-type')).toBe('text/plain; charset=utf-8');
+    expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
     expect((await bucketLines(served)).length).toBeGreaterThan(5);
   });
 

@@ -55,32 +55,37 @@ describe('the metrics and readiness servers', () => {
     for (const path of ['/metrics', '/stats/prometheus', '/metrics?x=1']) {
       const scraped = await fetch(stats + path, { method: 'POST' });
       expect(scraped.status).toBe(200);
-      expect(scraped.headers.get('content-type')).toBe('text/plain; charset=utf-8');
-      expect(parseMetrics(await scraped.text()).get('gw_requests')?.samples).toHaveLength(1);
+      expect(scraped.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
     }
-    const accept = 'application/openmetrics-text;version=1.0.0,text/plain;q=0.5';
-    expect((await fetch(`${stats}/metrics`, { headers: { accept } })).headers.get('content-type')).toMatch(
-      /^application\/openmetrics-text; version=1\.0\.0/,
-    );
-    const plain = await fetch(`${stats}/metrics`, { headers: { accept: 'text/plain; version=0.0.4' } });
-    expect(plain.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
-    checkPlainText(await plain.text());
-    const both = 'application/openmetrics-text;q=0.3, text/plain;version=0.0.4;q=0.5';
-    const none = 'application/openmetrics-text;q=0, text/plain;version=0.0.4;q=0';
-    for (const [wish, type] of [
-      [both, 'text/plain; version=0.0.4; charset=utf-8'],
-      [none, 'text/plain; charset=utf-8'],
-    ] as const)
-      expect((await send(`${stats}/metrics`, { headers: { accept: wish } })).headers['content-type']).toBe(
-        type,
-      );
+    // What Prometheus 3 sends.
+    const PROMETHEUS =
+      'application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,text/plain;version=0.0.4;q=0.2,*/*;q=0.1';
+    for (const [accept, isOpen] of [
+      [undefined, false],
+      ['*/*', false],
+      ['text/plain', false],
+      ['text/plain; version=0.0.4', false],
+      ['text/html, */*;q=0.8', false],
+      ['application/openmetrics-text;q=0.3, text/plain;version=0.0.4;q=0.5', false],
+      ['application/openmetrics-text;q=0, text/plain;version=0.0.4;q=0', false],
+      ['application/openmetrics-text', true],
+      ['application/openmetrics-text;version=1.0.0,text/plain;q=0.5', true],
+      [PROMETHEUS, true],
+    ] as const) {
+      const headers = accept === undefined ? {} : { accept };
+      const { headers: answered, text } = await send(`${stats}/metrics`, { headers });
+      const type = isOpen ? 'application/openmetrics-text; version=1.0.0' : 'text/plain; version=0.0.4';
+      expect([accept, answered['content-type']]).toEqual([accept, `${type}; charset=utf-8`]);
+      if (isOpen) expect(parseMetrics(text).get('gw_requests')?.samples).toHaveLength(1);
+      else checkPlainText(text);
+    }
     for (const [encoding, expected] of Object.entries({
       'gzip, deflate': 'gzip',
       'br;q=1, GZIP;q=0.5': 'gzip',
       'gzip;q=0': undefined,
       'identity, gzip;q=0.0, x-gzip': undefined,
     })) {
-      const headers = { 'accept-encoding': encoding };
+      const headers = { accept: 'application/openmetrics-text', 'accept-encoding': encoding };
       const scraped = await send(`${stats}/metrics`, { headers });
       expect([encoding, scraped.headers['content-encoding']]).toEqual([encoding, expected]);
       const text = expected === undefined ? scraped.text : gunzipSync(scraped.body).toString();

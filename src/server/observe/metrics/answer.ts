@@ -2,7 +2,6 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { promisify } from 'node:util';
 import { constants, gzip } from 'node:zlib';
 
-const VERSION = 'version=0.0.4';
 const OPEN_METRICS = 'application/openmetrics-text';
 
 /** Metrics for whoever has asked for them. */
@@ -14,8 +13,8 @@ interface MetricsAnswer {
 type Asked = Pick<IncomingHttpHeaders, 'accept' | 'accept-encoding'>;
 
 /**
- * Metrics in the format that the `accept` header prefers: OpenMetrics, or the older text format of Prometheus if its version is named.
- * Otherwise OpenMetrics as plain text, which readers of the older format also accept.
+ * Metrics in the format that the `accept` header prefers: OpenMetrics, or else the text format of Prometheus, which is its default
+ * (prometheus.io/docs/instrumenting/content_negotiation, "Basic Format").
  */
 export function textAnswer(asked: Asked, openMetrics: string): Promise<MetricsAnswer> {
   const { accept = '' } = asked;
@@ -24,11 +23,10 @@ export function textAnswer(asked: Asked, openMetrics: string): Promise<MetricsAn
   const plain = wishFor(ranges, (range) => PLAIN.test(range));
   if (open > 0 && open >= plain)
     return metricsAnswer(asked, `${OPEN_METRICS}; version=1.0.0; charset=utf-8`, openMetrics);
-  if (plain > 0) return metricsAnswer(asked, `text/plain; ${VERSION}; charset=utf-8`, plainText(openMetrics));
-  return metricsAnswer(asked, 'text/plain; charset=utf-8', openMetrics);
+  return metricsAnswer(asked, 'text/plain; version=0.0.4; charset=utf-8', plainText(openMetrics));
 }
 
-const PLAIN = /^text\/plain\s*;.*\bversion=0\.0\.4\b/;
+const PLAIN = /^(?:text\/(?:plain|\*)|\*\/\*)\s*(?:;|$)/;
 
 /** The highest weight of the media ranges that fit (RFC 9110 section 12.4.2); 0 if none does. */
 function wishFor(ranges: readonly string[], fits: (range: string) => boolean): number {
