@@ -158,8 +158,11 @@ browserTest(
     await page.getByText('This page needs the role operator. bob@example.com has the role viewer').waitFor();
     await page.goto(`${url}/ui/usage`);
     await page.getByText('Requests since start').waitFor();
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(new URL(request.url()).pathname));
     await page.goto(`${url}/ui/system`);
     await page.getByText('Not from here').first().waitFor();
+    expect(asked.filter((path) => path === '/api/me')).toHaveLength(1);
     const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
     const stream = await fetch(`${url}/api/requests`, { headers: { cookie, accept: 'text/event-stream' } });
     expect(stream.status).toBe(200);

@@ -1,6 +1,7 @@
-import type { ComponentType, ReactNode } from 'react';
+import { type ComponentType, type ReactNode, useEffect, useState } from 'react';
 import type { CallerView } from '../../../core/caller-view.ts';
-import { useLoaded } from '../../shared/use-loaded.ts';
+import { ask } from '../../shared/api.ts';
+import { useLocation } from '../../shared/router.tsx';
 import { visible } from '../../shared/visible.ts';
 import { WithCode } from '../../shared/with-code.tsx';
 
@@ -9,8 +10,38 @@ type Role = NonNullable<CallerView['role']>;
 /** Each may also do what those before it may. */
 const ROLES: readonly Role[] = ['viewer', 'operator', 'editor'];
 
+let asked: { readonly path: string; readonly answer: Promise<CallerView> } | undefined;
+
+/** One request for all parts of a page. The next page asks again, because roles change. */
+function callerAt(path: string): Promise<CallerView> {
+  if (asked?.path === path) return asked.answer;
+  const answer = ask<CallerView>('/api/me');
+  asked = { path, answer };
+  answer.catch(() => {
+    if (asked?.answer === answer) asked = undefined;
+  });
+  return answer;
+}
+
 /** Who uses the pages; undefined until it is known. The server decides what they may do: pages only say so beforehand. */
-export const useCaller = (): CallerView | undefined => useLoaded<CallerView>('/api/me').data;
+export function useCaller(): CallerView | undefined {
+  const { path } = useLocation();
+  const [caller, setCaller] = useState<CallerView>();
+  useEffect(() => {
+    let isGone = false;
+    callerAt(path).then(
+      (answer) => {
+        if (!isGone) setCaller(answer);
+      },
+      // The rest of the page says that the gateway does not answer.
+      () => undefined,
+    );
+    return () => {
+      isGone = true;
+    };
+  }, [path]);
+  return caller;
+}
 
 const lacks = (caller: CallerView | undefined, role: Role): caller is CallerView =>
   caller !== undefined && (caller.role === null || ROLES.indexOf(caller.role) < ROLES.indexOf(role));
