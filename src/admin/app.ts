@@ -8,11 +8,12 @@ import { jsonIn, membersOf, textIn } from '../core/foreign.ts';
 import { LIMITS } from '../core/limits.ts';
 import { type Access, EndpointCall } from './call.ts';
 import { callerOf } from './caller.ts';
-import { type Endpoint, methodsOf, sendText } from './endpoint.ts';
+import { type Endpoint, methodsOf, sendProblem } from './endpoint.ts';
 import { endpoints } from './endpoints/index.ts';
 import { statusPage } from './endpoints/status.ts';
 import { HEADERS } from './guard.ts';
 import { NOT_RECORDED } from './not-recorded.ts';
+import { problemAt } from './problem.ts';
 import { auditRefused } from './refused-request.ts';
 import type { Admin } from './sources.ts';
 
@@ -22,7 +23,10 @@ export async function createApp(admin: Admin): Promise<FastifyInstance> {
     bodyLimit: LIMITS.adminBody,
     routerOptions: { ignoreTrailingSlash: true },
     // A path that cannot be decoded.
-    frameworkErrors: (_error, _request, { raw }) => void raw.writeHead(400, HEADERS).end(),
+    frameworkErrors: (_error, { raw: { url = '' } }, { raw }) => {
+      const { type, text } = problemAt(url, 'the path cannot be decoded: percent-encode it');
+      raw.writeHead(400, { ...HEADERS, 'content-type': type }).end(text);
+    },
   });
   // Endpoints parse their bodies themselves, whatever the content type.
   app.removeAllContentTypeParsers();
@@ -38,8 +42,15 @@ export async function createApp(admin: Admin): Promise<FastifyInstance> {
   app.setNotFoundHandler((request, reply) => {
     const path = request.url.replace(/[?#].*$/, '').replace(/(?<=.)\/$/, '');
     const allowed = methods.get(path);
-    if (allowed === undefined) return reply.code(404).send();
-    return reply.code(405).header('allow', allowed.join(',')).send();
+    const isOfApi = path.startsWith('/api/');
+    if (allowed === undefined)
+      return isOfApi
+        ? sendProblem(reply, 404, 'the admin server has no such path: docs/admin.md lists all')
+        : reply.code(404).send();
+    void reply.header('allow', allowed.join(','));
+    return isOfApi
+      ? sendProblem(reply, 405, `${path} is called with ${allowed.join(' or ')}`)
+      : reply.code(405).send();
   });
   app.setErrorHandler((error, _request, reply) => onError(error, reply, admin));
   await app.ready();
@@ -58,15 +69,15 @@ function addEndpoint(app: FastifyInstance, endpoint: Endpoint, admin: Admin): vo
     handler: async (request: FastifyRequest, reply: FastifyReply) => {
       const caller = callerOf(request.raw, admin);
       if (caller === undefined) {
-        auditRefused(request.raw, admin, OF_ANOTHER_GATEWAY.trimEnd());
-        return sendText(reply, 403, OF_ANOTHER_GATEWAY);
+        auditRefused(request.raw, admin, OF_ANOTHER_GATEWAY);
+        return sendProblem(reply, 403, OF_ANOTHER_GATEWAY);
       }
       const method = methodsOf(endpoint).find((one) => one === request.method);
       const access = (method && methods[method]) ?? STRICTEST;
       const call = new EndpointCall(`${request.method} ${path}`, caller, access, admin, request.raw);
       calls.set(request, call);
       const { refusal } = call;
-      if (refusal !== undefined) return sendText(reply, 403, `${refusal}\n`);
+      if (refusal !== undefined) return sendProblem(reply, 403, refusal);
       if (isSlow === true) request.raw.socket.setTimeout(0);
       const answer = await handle(request, reply, admin, call);
       return answer ?? reply;
@@ -75,7 +86,7 @@ function addEndpoint(app: FastifyInstance, endpoint: Endpoint, admin: Admin): vo
 }
 
 const OF_ANOTHER_GATEWAY =
-  'the pages on a gateway (`ui`) have forwarded the request to the admin server of another gateway: set config.adminAddr to an address that no other gateway uses\n';
+  'the pages on a gateway (`ui`) have forwarded the request to the admin server of another gateway: set config.adminAddr to an address that no other gateway uses';
 
 const calls = new WeakMap<FastifyRequest, EndpointCall>();
 
@@ -100,11 +111,14 @@ function reasonIn(answer: string): string | undefined {
 }
 
 function onError(error: unknown, reply: FastifyReply, admin: Admin): FastifyReply {
-  const { statusCode: status } = membersOf(error);
+  const { statusCode: status, code } = membersOf(error);
   const statusCode = typeof status === 'number' ? status : 500;
-  const text = admin.redactor().text(messageOf(error));
+  const text =
+    code === 'FST_ERR_CTP_BODY_TOO_LARGE'
+      ? `the body is too large: at most ${LIMITS.adminBody} bytes are read`
+      : admin.redactor().text(messageOf(error));
   if (statusCode >= 500) admin.log.warn('admin', 'an admin request failed', { problem: text });
-  return reply.code(statusCode).type('text/plain; charset=utf-8').send(`${text}\n`);
+  return sendProblem(reply, statusCode, text);
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { membersOf, stringIn } from '../core/foreign.ts';
 import type { Access, EndpointCall } from './call.ts';
+import { problemAt } from './problem.ts';
 import type { Admin } from './sources.ts';
 
 export type Method = 'GET' | 'POST';
@@ -12,8 +13,7 @@ export interface Endpoint {
   /** Whether the response may take a while, so that a silent connection is no sign of a failure. */
   readonly isSlow?: boolean;
   /**
-   * Answers through `reply`, or returns what `reply.send` accepts. A thrown error becomes status 500 with its message
-   * as text.
+   * Answers through `reply`, or returns what `reply.send` accepts. A thrown error becomes status 500 with its message.
    */
   handle(request: FastifyRequest, reply: FastifyReply, admin: Admin, call: EndpointCall): unknown;
 }
@@ -42,4 +42,10 @@ export function sendJson(reply: FastifyReply, value: unknown): FastifyReply {
 
 export function sendText(reply: FastifyReply, status: number, text: string): FastifyReply {
   return reply.code(status).type('text/plain; charset=utf-8').send(text);
+}
+
+/** Sends an error. `message` says what, where, and what to do, on one line. */
+export function sendProblem(reply: FastifyReply, status: number, message: string): FastifyReply {
+  const { type, text } = problemAt(reply.request.url, message);
+  return reply.code(status).type(type).send(text);
 }

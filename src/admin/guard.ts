@@ -32,15 +32,15 @@ export function refusal(
 ): string | undefined {
   // A client of a `dynamic` backend may name this server, which it could not connect to itself.
   if (isSentByGateway(request.headers.via))
-    return 'the admin server answers no request that a gateway has forwarded\n';
+    return 'the admin server answers no request that a gateway has forwarded';
   if (isUnixSocket) return undefined;
   const { localAddress = '' } = request.socket;
   const { host = '' } = request.headers;
   if (!isAllowedHost(hostOf(host), localAddress, allowedHosts))
-    return 'protection from DNS rebinding: the Host of a request to the admin server must be localhost, 127.0.0.1, [::1] or a name in config.adminHosts\n';
+    return 'protection from DNS rebinding: the Host of a request to the admin server must be localhost, 127.0.0.1, [::1] or a name in config.adminHosts';
   // A page on another port of this machine has another origin and is not trusted.
   if (!isOwnPage(request.headers, host) || (isForeignFetch(request) && !isNavigation(request)))
-    return 'the admin server answers only pages of its own origin; to use it under another host name, add that name to config.adminHosts\n';
+    return 'the admin server answers only pages of its own origin; to use it under another host name, add that name to config.adminHosts';
   return undefined;
 }
 

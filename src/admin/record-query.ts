@@ -7,7 +7,7 @@ import type { Database } from '../server/kernel/database.ts';
 import { FILTER_NAMES, type Search } from '../server/record/search.ts';
 import type { Cursor } from '../server/record/steps.ts';
 import { USAGE_GROUPS, type UsageGroup, type UsageQuery } from '../server/record/usage.ts';
-import { sendJson, sendText } from './endpoint.ts';
+import { sendJson, sendProblem } from './endpoint.ts';
 import type { Admin } from './sources.ts';
 
 // Query parameters of the endpoints that read the record of requests and the audit.
@@ -153,10 +153,10 @@ export async function answerFromDatabase(
 ): Promise<FastifyReply> {
   const { database } = served().runtime;
   if (database === undefined)
-    return sendText(
+    return sendProblem(
       reply,
       409,
-      'the gateway has no database for records of requests: set config.database.url, and restart the gateway (a reload does not open a database)\n',
+      'the gateway has no database for records of requests: set config.database.url, and restart the gateway (a reload does not open a database)',
     );
   return answer(reply, () => read(database));
 }
@@ -167,10 +167,12 @@ export async function answer(reply: FastifyReply, read: () => Promise<unknown>):
   try {
     value = await read();
   } catch (error) {
-    if (error instanceof InvalidParameter) return sendText(reply, 400, `${error.message}\n`);
-    if (error instanceof Refused) return sendText(reply, 403, `${error.message}\n`);
+    if (error instanceof InvalidParameter) return sendProblem(reply, 400, error.message);
+    if (error instanceof Refused) return sendProblem(reply, 403, error.message);
     if (!(error instanceof AppError)) throw error;
-    return sendText(reply, 503, `the database is not available: ${error.detail ?? error.message}\n`);
+    return sendProblem(reply, 503, `the database is not available: ${error.detail ?? error.message}`);
   }
-  return value === undefined ? sendText(reply, 404, 'no such record\n') : sendJson(reply, value);
+  return value === undefined
+    ? sendProblem(reply, 404, 'no record has this id: `/api/records` lists those that are kept')
+    : sendJson(reply, value);
 }

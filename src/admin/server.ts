@@ -7,6 +7,7 @@ import { HEADERS, refusal } from './guard.ts';
 import { LogLevels } from './log-levels.ts';
 import { type AdminLimits, type OpenAddress, openAddress } from './open.ts';
 import { OpenStreams } from './open-streams.ts';
+import { problemAt } from './problem.ts';
 import { auditRefused } from './refused-request.ts';
 import type { Admin, AdminSources } from './sources.ts';
 
@@ -85,9 +86,8 @@ export async function startAdmin(
 
 function notYet(request: IncomingMessage, response: ServerResponse): void {
   request.resume();
-  response
-    .writeHead(503, { ...HEADERS, 'content-type': 'text/plain; charset=utf-8', connection: 'close' })
-    .end('the gateway is starting\n');
+  const { type, text } = problemAt(request.url ?? '', 'the gateway is starting: try again in a moment');
+  response.writeHead(503, { ...HEADERS, 'content-type': type, connection: 'close' }).end(text);
 }
 
 async function connectionsOf(opened: readonly OpenAddress[]): Promise<number> {
@@ -120,11 +120,10 @@ class Handler {
       host: request.headers.host,
       origin: request.headers.origin,
     });
-    auditRefused(request, this.#admin, refused.trimEnd());
+    auditRefused(request, this.#admin, refused);
     request.resume();
-    response
-      .writeHead(403, { ...HEADERS, 'content-type': 'text/plain; charset=utf-8', connection: 'close' })
-      .end(refused);
+    const { type, text } = problemAt(request.url ?? '', refused);
+    response.writeHead(403, { ...HEADERS, 'content-type': type, connection: 'close' }).end(text);
   };
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {

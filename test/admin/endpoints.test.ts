@@ -121,11 +121,12 @@ test('/api/cel evaluates an expression with variables whose members have names o
 });
 
 describe('methods and paths', () => {
-  test('another method is 405 with the allowed methods, and another path is 404, both without a body', async () => {
+  test('another method is 405 with the allowed methods, and another path is 404: with JSON below /api, without a body elsewhere', async () => {
     await using running = await start();
     for (const endpoint of endpoints) {
       const { path } = endpoint;
       const methods = methodsOf(endpoint);
+      const said = path.startsWith('/api/') ? message(`${path} is called with ${methods.join(' or ')}`) : '';
       for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'HEAD', 'PROPFIND']) {
         if ((methods as readonly string[]).includes(method)) continue;
         const reply = await send(`${running.admin}${path}`, { method });
@@ -134,7 +135,7 @@ describe('methods and paths', () => {
           method,
           405,
           methods.join(','),
-          '',
+          method === 'HEAD' ? '' : said,
         ]);
       }
     }
@@ -148,6 +149,81 @@ describe('methods and paths', () => {
       const reply = await send(`${running.admin}/`, { target: path });
       expect([path, reply.status, reply.text]).toEqual([path, 404, '']);
     }
+  });
+
+  const message = (text: string): string => JSON.stringify({ error: { message: text } }, null, 2);
+
+  /** What is wrong with a request of each endpoint that can be asked wrongly. */
+  const WRONG: readonly (readonly [
+    target: string,
+    body: string | undefined,
+    status: number,
+    said: RegExp,
+  ])[] = [
+    ['/api/nothing', undefined, 404, /docs\/admin\.md/],
+    ['/api/%zz', undefined, 400, /percent-encode/],
+    ['/api/records', undefined, 409, /set config\.database\.url/],
+    ['/api/records/x', undefined, 409, /set config\.database\.url/],
+    ['/api/usage', undefined, 409, /set config\.database\.url/],
+    ['/api/keys', undefined, 409, /set config\.database\.url/],
+    ['/api/keys', '{}', 409, /set config\.database\.url/],
+    ['/api/keys/revoke', '{}', 409, /set config\.database\.url/],
+    ['/api/budgets', undefined, 409, /set config\.database\.url/],
+    ['/api/users', undefined, 409, /set config\.mcp\.signIn/],
+    ['/api/users/revoke', '{}', 409, /set config\.mcp\.signIn/],
+    ['/api/audit?limit=0', undefined, 400, /limit is not a number from 1 to/],
+    ['/api/audit?x=1', undefined, 400, /unknown parameter "x": expected /],
+    ['/api/services?step=x', undefined, 400, /step/],
+    ['/api/mcp/callers', '[]', 400, /expected \{"gateway"/],
+    [
+      '/api/mcp/callers',
+      '{"gateway":"a","route":"b","target":"c","tool":"d"}',
+      404,
+      /configuration may have changed/,
+    ],
+    ['/api/config', '{}', 403, /no file to write/],
+    ['/api/config/schema?path=x', undefined, 400, /expected a JSON array/],
+    ['/api/cel', '[]', 400, /expression/],
+    ['/api/playground/send', '[]', 400, /expected a JSON object with `port`/],
+    ['/api/cel', 'x'.repeat(2 ** 20 + 1), 413, /at most 1048576 bytes/],
+  ];
+
+  /** They take no parameters, or any. */
+  const NEVER_WRONG = [
+    'config/file',
+    'config/validate',
+    'me',
+    'metrics',
+    'overview',
+    'requests',
+    'requests/open',
+  ];
+
+  test('errors of each endpoint below /api are JSON, and say what is wrong and what to do', async () => {
+    await using running = await start();
+    for (const [target, body, status, said] of WRONG) {
+      const method = body === undefined ? 'GET' : 'POST';
+      const url = `${running.admin}/`;
+      const reply = await send(url, { target, method, ...(body !== undefined && { body }) });
+      const { error } = JSON.parse(reply.text);
+      expect([target, reply.status, reply.headers['content-type'], error.message]).toEqual([
+        target,
+        status,
+        expect.stringMatching(/^application\/json/),
+        expect.stringMatching(said),
+      ]);
+      expect(error.message).not.toContain('\n');
+    }
+    const asked = WRONG.map(([target]) => target.replace(/\?.*/, '').replace(/records\/.*/, 'records/:id'));
+    const rest = endpoints
+      .map(({ path }) => path)
+      .filter((path) => path.startsWith('/api/') && !asked.includes(path));
+    expect(rest.toSorted()).toEqual(NEVER_WRONG.map((name) => `/api/${name}`).toSorted());
+    const foreign = await send(`${running.admin}/api/overview`, { headers: { host: 'evil.example' } });
+    expect([foreign.status, JSON.parse(foreign.text).error.message]).toEqual([
+      403,
+      expect.stringContaining('config.adminHosts'),
+    ]);
   });
 
   test('admin pages may not be framed, sniffed, cached or load content from elsewhere', async () => {

@@ -8,6 +8,7 @@ import { ROLES } from '../../src/server/admin-access/roles.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { gateway, type TestGateway } from '../kit/gateway.ts';
 import { freePort } from '../kit/ports.ts';
+import { problemOf } from '../kit/problem.ts';
 import { type HttpReply, send } from '../kit/send.ts';
 import { until } from '../kit/until.ts';
 import { httpUpstream } from '../kit/upstream.ts';
@@ -101,7 +102,7 @@ describe('every endpoint of the admin server', () => {
       );
       expect([method, path, role, reply.status]).toEqual([method, path, role, 403]);
       const has = role === 'none' ? 'no role' : `the role \`${role}\``;
-      expect(reply.text).toContain(`needs the role \`${needed}\`, and "ann" has ${has}`);
+      expect(problemOf(reply.text)).toContain(`needs the role \`${needed}\`, and "ann" has ${has}`);
     }
     expect(refused.length).toBeGreaterThan(50);
   });
@@ -374,14 +375,14 @@ describe('roles of the pages on a gateway', () => {
     if (reason !== undefined) expect(seen['reason']).toContain(reason);
     const overview = await asked(gate, 'k', '/api/overview');
     expect(overview.status).toBe(role === null ? 403 : 200);
-    if (reason !== undefined) expect(overview.text).toContain(reason);
+    if (reason !== undefined) expect(problemOf(overview.text)).toContain(reason);
   });
 
   test('a claim that is missing gives no role, and the refusal names what was expected', async () => {
     await using gate = await onGateway('apiKey.groups', [{ key: 'k', metadata: { name: 'ci' } }]);
     const { status, text } = await asked(gate, 'k', '/api/overview');
     expect(status).toBe(403);
-    expect(text).toMatch(
+    expect(problemOf(text)).toMatch(
       /^GET \/api\/overview needs the role `viewer`, and "ci" has no role: `apiKey\.groups`/,
     );
     expect(text).toContain('groups');

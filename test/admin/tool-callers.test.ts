@@ -7,6 +7,7 @@ import { temporaryFolder } from '../kit/folder.ts';
 import { gateway, type TestGateway } from '../kit/gateway.ts';
 import { AUDIENCE, startIdp } from '../kit/idp.ts';
 import { openSession, post, toolCall } from '../kit/mcp.ts';
+import { problemOf } from '../kit/problem.ts';
 import { send } from '../kit/send.ts';
 
 const SECRETS = { ann: 'key-of-ann-1', bob: 'key-of-bob-2', '': 'key-of-nobody-3' };
@@ -266,6 +267,6 @@ test('/api/mcp/callers answers what is no question with 400, and a tool that is 
     [404, JSON.stringify(asked)],
   ] as const) {
     const reply = await send(`${gate.admin}/api/mcp/callers`, { method: 'POST', body });
-    expect([body, reply.status, reply.text]).toEqual([body, status, expect.stringMatching(/\S\n$/)]);
+    expect([body, reply.status, problemOf(reply.text)]).toEqual([body, status, expect.stringMatching(/\S$/)]);
   }
 });

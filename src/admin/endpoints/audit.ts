@@ -4,7 +4,7 @@ import { LIMITS } from '../../core/limits.ts';
 import { auditOf } from '../../server/audit/audit.ts';
 import { OUTCOMES, shownEvent } from '../../server/audit/event.ts';
 import type { AuditQuery } from '../../server/audit/table.ts';
-import { defineEndpoint, sendText, shows } from '../endpoint.ts';
+import { defineEndpoint, sendProblem, shows } from '../endpoint.ts';
 import { answer, InvalidParameter, limitOf, parametersOf, TIMES, timesOf } from '../record-query.ts';
 
 /**
@@ -16,7 +16,7 @@ export const audit = defineEndpoint({
   methods: { GET: shows('operator') },
   handle(request, reply, { served }) {
     const found = auditOf.get(served().runtime.settings);
-    if (found === undefined) return sendText(reply, 409, 'the gateway keeps no events\n');
+    if (found === undefined) return sendProblem(reply, 409, 'the gateway keeps no events');
     return answer(reply, async (): Promise<AuditView> => {
       const { events, next } = await found.list(queryOf(request));
       return { events: events.map(shownEvent), next: next ?? null, kept: found.isKept };

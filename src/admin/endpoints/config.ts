@@ -4,7 +4,7 @@ import { redactedText } from '../../server/config/redact.ts';
 import { schemaAt } from '../../server/config/schema-at.ts';
 import { readConfigFile, saveConfig, writeRefusal } from '../config-file.ts';
 import { checkedJson, checkText, diagnosticsJson } from '../config-problems.ts';
-import { defineEndpoint, parameter, sendJson, sendText, shows } from '../endpoint.ts';
+import { defineEndpoint, parameter, sendJson, sendProblem, shows } from '../endpoint.ts';
 import { withSecrets } from '../secret-masks.ts';
 
 /**
@@ -77,10 +77,10 @@ export const configSchemaHint = defineEndpoint({
   handle(request, reply) {
     const path = pathOf(parameter(request, 'path') ?? '[]');
     if (path === undefined)
-      return sendText(
+      return sendProblem(
         reply,
         400,
-        'path: expected a JSON array of keys and indexes, such as ["gateways","default"]\n',
+        'path: expected a JSON array of keys and indexes, such as ["gateways","default"]',
       );
     return sendJson(reply, schemaAt(path));
   },

@@ -14,7 +14,7 @@ import { budgets as budgetPolicy } from '../../server/policies/budgets.ts';
 import type { Runtime } from '../../server/runtime/runtime.ts';
 import { unpricedModels } from '../../server/runtime/unpriced-models.ts';
 import type { EndpointCall } from '../call.ts';
-import { defineEndpoint, sendJson, sendText, shows } from '../endpoint.ts';
+import { defineEndpoint, sendJson, sendProblem, shows } from '../endpoint.ts';
 import { keyPage } from '../key-query.ts';
 import { readOnlyRefusal } from '../read-only.ts';
 import { answer } from '../record-query.ts';
@@ -42,14 +42,14 @@ export const keys = defineEndpoint({
           };
         });
       const settings = readKeySettings(jsonIn(textIn(request.body)), Date.now());
-      if (typeof settings === 'string') return sendText(reply, 400, `${settings}\n`);
+      if (typeof settings === 'string') return sendProblem(reply, 400, settings);
       call.changed({ target: settings.name });
       const created = await spending.keys.create(settings);
       if (created === undefined)
-        return sendText(
+        return sendProblem(
           reply,
           400,
-          `\`name\`: the key \`${settings.name}\` exists and is not revoked: choose another name, or revoke it first\n`,
+          `\`name\`: the key \`${settings.name}\` exists and is not revoked: choose another name, or revoke it first`,
         );
       const { key, secret } = created;
       call.changed({ target: targetOf(key), after: hashOfRecord(key) });
@@ -87,14 +87,14 @@ export const revokeKey = defineEndpoint({
   handle: (request, reply, admin, call) =>
     withSpending(admin, request, reply, async (spending) => {
       const { key: wanted } = membersOf(jsonIn(textIn(request.body)));
-      if (typeof wanted !== 'string') return sendText(reply, 400, 'expected {"key": "<id or name>"}\n');
+      if (typeof wanted !== 'string') return sendProblem(reply, 400, 'expected {"key": "<id or name>"}');
       call.changed({ target: wanted });
       const found = await spending.keys.revoke(wanted);
       if (found === undefined)
-        return sendText(
+        return sendProblem(
           reply,
           400,
-          `no key has the id or name \`${printable(wanted)}\`: \`agctl keys list\` lists all keys\n`,
+          `no key has the id or name \`${printable(wanted)}\`: \`agctl keys list\` lists all keys`,
         );
       const { key, isNew } = found;
       // What happened was said when it was revoked.
@@ -113,19 +113,23 @@ async function withSpending(
   work: (spending: Spending) => Promise<FastifyReply>,
 ): Promise<FastifyReply> {
   const refusal = method === 'GET' ? undefined : readOnlyRefusal(admin);
-  if (refusal !== undefined) return sendText(reply, 403, `${refusal}\n`);
+  if (refusal !== undefined) return sendProblem(reply, 403, refusal);
   const spending = spendingOf.get(admin.served().runtime.settings);
   if (spending === undefined)
-    return sendText(
+    return sendProblem(
       reply,
       409,
-      'the gateway has no database for keys and budgets: set config.database.url, and restart the gateway (a reload does not open a database)\n',
+      'the gateway has no database for keys and budgets: set config.database.url, and restart the gateway (a reload does not open a database)',
     );
   try {
     return await work(spending);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    return sendText(reply, 503, `${error.message}${error.detail === undefined ? '' : `: ${error.detail}`}\n`);
+    return sendProblem(
+      reply,
+      503,
+      `${error.message}${error.detail === undefined ? '' : `: ${error.detail}`}`,
+    );
   }
 }
 

@@ -1,5 +1,5 @@
 import { LIMITS } from '../../core/limits.ts';
-import { defineEndpoint, sendJson, sendText } from '../endpoint.ts';
+import { defineEndpoint, sendJson, sendProblem } from '../endpoint.ts';
 import { readPlaygroundRequest, sendToGateway } from '../playground.ts';
 
 /**
@@ -16,7 +16,7 @@ export const playground = defineEndpoint({
     const asked = readPlaygroundRequest(request.body, admin.gateway.listeners);
     if ('problem' in asked) return sendJson(reply.code(400), { error: { message: asked.problem } });
     if (admin.streams.size >= LIMITS.adminStreams)
-      return sendText(reply, 503, `${LIMITS.adminStreams} streams are open already: close one of them\n`);
+      return sendProblem(reply, 503, `${LIMITS.adminStreams} streams are open already: close one of them`);
     const answer = await sendToGateway(asked, reply.raw, (stream) =>
       admin.streams.add(stream, call.isStillAllowed),
     );

@@ -2,7 +2,7 @@ import { LIMITS } from '../../core/limits.ts';
 import { EVENT_STREAM_HEADERS, EventStream } from '../../core/sse.ts';
 import type { RecentRequest } from '../../server/observe/recent-requests.ts';
 import { answersOf } from '../../server/workers/process-view.ts';
-import { defineEndpoint, parameter, sendJson, sendText, shows } from '../endpoint.ts';
+import { defineEndpoint, parameter, sendJson, sendProblem, shows } from '../endpoint.ts';
 import { fieldsWithoutContents } from '../without-contents.ts';
 
 /**
@@ -27,7 +27,7 @@ export const requests = defineEndpoint({
     if (!accepts.includes('text/event-stream'))
       return sendJson(reply, { requests: recent.list(limit, after).map(clean) });
     if (streams.size >= LIMITS.adminStreams)
-      return sendText(reply, 503, `${LIMITS.adminStreams} streams are open already: close one of them\n`);
+      return sendProblem(reply, 503, `${LIMITS.adminStreams} streams are open already: close one of them`);
     const stream = new EventStream();
     let isPaused = false;
     const remove = streams.add(stream, call.isStillAllowed);

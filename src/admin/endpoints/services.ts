@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import type { ShownServices } from '../../core/service-figures.ts';
 import { figuresOfServices, SERVICE_STEPS, type ServiceStep } from '../../server/observe/service-history.ts';
 import { answersOf } from '../../server/workers/process-view.ts';
-import { defineEndpoint, sendJson, sendText, shows } from '../endpoint.ts';
+import { defineEndpoint, sendJson, sendProblem, shows } from '../endpoint.ts';
 import { InvalidParameter, parametersOf, TIMES, timesOf } from '../record-query.ts';
 
 /**
@@ -14,7 +14,7 @@ export const services = defineEndpoint({
   methods: { GET: shows('viewer') },
   async handle(request, reply, { gateway, redactor }) {
     const query = queryOf(request);
-    if (typeof query === 'string') return sendText(reply, 400, `${query}\n`);
+    if (typeof query === 'string') return sendProblem(reply, 400, query);
     const { step, from, to } = query;
     const all = await answersOf(gateway.processes, (process) => process.services(step, from, to));
     const shown: ShownServices = {

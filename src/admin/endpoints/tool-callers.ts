@@ -1,6 +1,6 @@
 import { isRecord, jsonIn, membersOf, textIn } from '../../core/foreign.ts';
 import { type AskedTool, toolCallers } from '../../server/runtime/callers/tool-callers.ts';
-import { defineEndpoint, sendJson, sendText, shows } from '../endpoint.ts';
+import { defineEndpoint, sendJson, sendProblem, shows } from '../endpoint.ts';
 
 /**
  * Who may list and call a tool, by the rules of its route and backend: `{gateway, route, target, tool, claims?}` returns `ToolCallers`
@@ -12,14 +12,14 @@ export const mcpCallers = defineEndpoint({
   async handle(request, reply, admin) {
     const asked = askedIn(jsonIn(textIn(request.body)));
     if (asked === undefined)
-      return sendText(
+      return sendProblem(
         reply,
         400,
-        'expected {"gateway": "…", "route": "…", "target": "…", "tool": "…"}, and "claims" as a JSON object if there are any\n',
+        'expected {"gateway": "…", "route": "…", "target": "…", "tool": "…"}, and "claims" as a JSON object if there are any',
       );
     const answer = await toolCallers(admin.served().runtime, asked);
     return answer === undefined
-      ? sendText(reply, 404, 'no such route has this target: the configuration may have changed\n')
+      ? sendProblem(reply, 404, 'no such route has this target: the configuration may have changed')
       : sendJson(reply, admin.redactor().value(answer));
   },
 });

@@ -3,7 +3,7 @@ import { AppError } from '../../core/errors.ts';
 import { jsonIn, membersOf, textIn } from '../../core/foreign.ts';
 import { type SignInService, signInService } from '../../server/user-tokens/service.ts';
 import type { TokenRow } from '../../server/user-tokens/token-table.ts';
-import { defineEndpoint, sendJson, sendText, shows } from '../endpoint.ts';
+import { defineEndpoint, sendJson, sendProblem, shows } from '../endpoint.ts';
 import { readOnlyRefusal } from '../read-only.ts';
 import type { Admin } from '../sources.ts';
 
@@ -31,18 +31,18 @@ export const revokeUser = defineEndpoint({
     withService(admin, request, reply, async ({ tokens, signIns }) => {
       const { user, server } = membersOf(jsonIn(textIn(request.body)));
       if (typeof user !== 'string' || (server !== undefined && typeof server !== 'string'))
-        return sendText(reply, 400, 'expected {"user": "<name or id>"}, and optionally "server"\n');
+        return sendProblem(reply, 400, 'expected {"user": "<name or id>"}, and optionally "server"');
       const all = (await tokens.table.list()).filter(
         (row) => (row.owner === user || row.who === user) && (server === undefined || row.server === server),
       );
       const [first] = all;
       if (first === undefined)
-        return sendText(reply, 400, 'no such user has signed in: `agctl users list` lists all who have\n');
+        return sendProblem(reply, 400, 'no such user has signed in: `agctl users list` lists all who have');
       if (all.some(({ owner }) => owner !== first.owner))
-        return sendText(
+        return sendProblem(
           reply,
           400,
-          'several users have this name: give the id of one (`agctl users list`)\n',
+          'several users have this name: give the id of one (`agctl users list`)',
         );
       call.changed({ target: `${first.owner} (${first.who})` });
       if (server === undefined) await signIns.removeOf(first.owner);
@@ -70,18 +70,22 @@ async function withService(
   work: (service: SignInService) => Promise<FastifyReply>,
 ): Promise<FastifyReply> {
   const refusal = method === 'GET' ? undefined : readOnlyRefusal(admin);
-  if (refusal !== undefined) return sendText(reply, 403, `${refusal}\n`);
+  if (refusal !== undefined) return sendProblem(reply, 403, refusal);
   const service = signInService.get(admin.served().runtime.settings);
   if (service === undefined)
-    return sendText(
+    return sendProblem(
       reply,
       409,
-      'users do not sign in at MCP servers here: set config.mcp.signIn, config.database and config.session.key, and restart the gateway\n',
+      'users do not sign in at MCP servers here: set config.mcp.signIn, config.database and config.session.key, and restart the gateway',
     );
   try {
     return await work(service);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    return sendText(reply, 503, `${error.message}${error.detail === undefined ? '' : `: ${error.detail}`}\n`);
+    return sendProblem(
+      reply,
+      503,
+      `${error.message}${error.detail === undefined ? '' : `: ${error.detail}`}`,
+    );
   }
 }

@@ -4,7 +4,7 @@ import { NOT_RECORDED } from '../../admin/not-recorded.ts';
 import { READ_ONLY } from '../../admin/read-only.ts';
 import { messageOf } from '../../core/errors.ts';
 import { CommandError } from '../../core/exit-codes.ts';
-import { elementsOf, errorCode, membersOf, parseJson } from '../../core/foreign.ts';
+import { elementsOf, errorCode, jsonIn, membersOf, parseJson, stringIn } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { escapeControls } from '../../core/log.ts';
 import type { AdminAddress } from './address.ts';
@@ -260,9 +260,11 @@ function refusal(
 
 const SHOWN = 300;
 
-/** The first line of a response, safe to print; empty for a web page. */
+/** The message of a response, or its first line, safe to print; empty for a web page. */
 export function firstLine(body: Buffer): string {
-  const text = body.toString('utf8').trim();
+  const sent = body.toString('utf8').trim();
+  const { error } = membersOf(sent.startsWith('{') ? jsonIn(sent) : undefined);
+  const text = stringIn(membersOf(error)['message']) ?? sent;
   if (/^<(?:!doctype|html)/i.test(text)) return '';
   const [line = ''] = text.split('\n');
   return escapeControls(line.trim().slice(0, SHOWN));

@@ -6,6 +6,7 @@ import { budgetGateway, createKey, spentIn } from '../../kit/budgets.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { CHAT, chat, chunk, DONE, errorOf, llmProvider, streaming } from '../../kit/llm-provider.ts';
+import { problemOf } from '../../kit/problem.ts';
 import { send } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
 
@@ -254,16 +255,16 @@ describe('bad input', () => {
     await using gate = await budgetGateway({ address: '127.0.0.1:1' }, folder.path, KEYS, ADMIN);
     await createKey(gate, { name: 'taken' });
     const reply = await post(gate, '/api/keys', body);
-    expect([reply.status, reply.text]).toEqual([400, expect.stringContaining(message)]);
+    expect([reply.status, problemOf(reply.text)]).toEqual([400, expect.stringContaining(message)]);
   });
 
   test('revoking an unknown key says so', async () => {
     await using folder = await temporaryFolder();
     await using gate = await budgetGateway({ address: '127.0.0.1:1' }, folder.path, KEYS, ADMIN);
     const reply = await revoke(gate, 'nobody');
-    expect([reply.status, reply.text]).toEqual([
+    expect([reply.status, problemOf(reply.text)]).toEqual([
       400,
-      'no key has the id or name `nobody`: `agctl keys list` lists all keys\n',
+      'no key has the id or name `nobody`: `agctl keys list` lists all keys',
     ]);
   });
 
@@ -271,16 +272,6 @@ describe('bad input', () => {
     const models = [{ name: '*', provider: 'echo' }];
     const without = { llm: { port: 0, models, policies: KEYS } };
     await expect(gateway(JSON.stringify(without))).rejects.toThrow('`virtualKeys` needs a database');
-    await using gate = await gateway(
-      JSON.stringify({ config: { adminAddr: 'off' }, llm: { port: 0, models } }),
-      {
-        admin: true,
-      },
-    );
-    expect(await send(`${gate.admin}/api/keys`)).toMatchObject({
-      status: 409,
-      text: 'the gateway has no database for keys and budgets: set config.database.url, and restart the gateway (a reload does not open a database)\n',
-    });
   });
 
   test('apiKey without keys and without virtualKeys is an error', async () => {
