@@ -250,6 +250,16 @@ browserTest('ten thousand keys are found by name and team, and shown in pages', 
   await page.getByLabel('Search').fill('key-10');
   await page.getByLabel('Show revoked keys').check();
   await page.getByText('1–50 of 111 keys').waitFor();
+  await page.getByRole('combobox', { name: /^By/ }).selectOption('model');
+  // A link shows the same to others.
+  expect(new URL(page.url()).search).toBe('?search=key-10&revoked=1&by=model');
+  await page.reload();
+  await page.getByText('1–50 of 111 keys').waitFor();
+  expect([
+    await page.getByLabel('Search').inputValue(),
+    await page.getByLabel('Show revoked keys').isChecked(),
+    await page.getByRole('combobox', { name: /^By/ }).inputValue(),
+  ]).toEqual(['key-10', true, 'model']);
   expect(problems).toEqual([]);
   // The command line lists all, oldest first; what is asked for is checked.
   const all = JSON.parse((await list('')).text);

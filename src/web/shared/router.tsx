@@ -55,6 +55,12 @@ export function navigate(
   tell();
 }
 
+/** Changes parts of the query of the current page, so that a link to it shows the same. Empty ones are left out. */
+export function changeQuery(query: URLSearchParams, change: Readonly<Record<string, string>>): void {
+  const next = Object.entries({ ...Object.fromEntries(query), ...change }).filter(([, text]) => text !== '');
+  navigate(currentPath(), Object.fromEntries(next), { replace: true });
+}
+
 interface LinkProps {
   readonly to: string;
   readonly query?: Readonly<Record<string, string>>;

@@ -3,7 +3,7 @@ import { Chart } from '../../shared/chart.tsx';
 import { Select } from '../../shared/form.tsx';
 import { count } from '../../shared/format.ts';
 import { Problem } from '../../shared/problem.tsx';
-import { navigate } from '../../shared/router.tsx';
+import { changeQuery, navigate, useLocation } from '../../shared/router.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
 import { visible } from '../../shared/visible.ts';
 import { dollarAxis, dollars } from '../model/money.ts';
@@ -23,11 +23,13 @@ const BY = {
 } as const;
 type By = keyof typeof BY;
 
-const isBy = (name: string): name is By => name in BY;
+const isBy = (name: string): name is By => Object.hasOwn(BY, name);
 
 /** What this month has cost so far, by day, and what it will cost at this rate. */
 export function Spend(): ReactNode {
-  const [by, setBy] = useState<By>('key');
+  const { query } = useLocation();
+  const asked = query.get('by') ?? '';
+  const by = isBy(asked) ? asked : 'key';
   const [chosen, setChosen] = useState<string>();
   const month = monthOf(Date.now());
   return (
@@ -39,7 +41,7 @@ export function Spend(): ReactNode {
           value={by}
           values={Object.entries(BY).map(([name, { label }]) => [name, label])}
           choose={(next) => {
-            if (isBy(next)) setBy(next);
+            changeQuery(query, { by: next });
             setChosen(undefined);
           }}
         />

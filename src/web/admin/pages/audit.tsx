@@ -4,7 +4,7 @@ import { type ApiError, ask } from '../../shared/api.ts';
 import { Select } from '../../shared/form.tsx';
 import { time } from '../../shared/format.ts';
 import { Problem } from '../../shared/problem.tsx';
-import { navigate, useLocation } from '../../shared/router.tsx';
+import { changeQuery, useLocation } from '../../shared/router.tsx';
 import { visible } from '../../shared/visible.ts';
 import { WithCode } from '../../shared/with-code.tsx';
 
@@ -81,10 +81,8 @@ export function Audit(): ReactNode {
 }
 
 function Filters({ filter, reload }: { readonly filter: Filter; readonly reload: () => void }): ReactNode {
-  const change = (part: Partial<Filter>): void => {
-    const next = Object.entries({ ...filter, ...part }).filter(([, text]) => text !== '');
-    navigate('/audit', Object.fromEntries(next), { replace: true });
-  };
+  const { query } = useLocation();
+  const change = (part: Partial<Filter>): void => changeQuery(query, part);
   return (
     <search className="row bar">
       <Select label="Time" value={filter.since} values={SINCE} choose={(since) => change({ since })} />

@@ -4,7 +4,7 @@ import { ApiError, ask } from '../../shared/api.ts';
 import { Failure } from '../../shared/form.tsx';
 import { count, counted, time } from '../../shared/format.ts';
 import { Problem } from '../../shared/problem.tsx';
-import { Link } from '../../shared/router.tsx';
+import { changeQuery, Link, useLocation } from '../../shared/router.tsx';
 import { say } from '../../shared/toasts.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
 import { visible } from '../../shared/visible.ts';
@@ -39,8 +39,9 @@ interface Listed {
 
 /** Virtual keys with their budgets, and budgets of the configuration. */
 export function Keys(): ReactNode {
-  const [search, setSearch] = useState('');
-  const [isWithRevoked, setWithRevoked] = useState(false);
+  const { query } = useLocation();
+  const search = query.get('search') ?? '';
+  const isWithRevoked = query.has('revoked');
   // Where the pages before this one begin: the last one is shown.
   const [starts, setStarts] = useState<readonly string[]>(['']);
   const wanted = useLater(search, TYPING);
@@ -89,7 +90,7 @@ export function Keys(): ReactNode {
                 placeholder="name, id, team or other metadata"
                 value={search}
                 onChange={({ target }) => {
-                  setSearch(target.value);
+                  changeQuery(query, { search: target.value });
                   setStarts(['']);
                 }}
               />
@@ -99,7 +100,7 @@ export function Keys(): ReactNode {
                 type="checkbox"
                 checked={isWithRevoked}
                 onChange={({ target }) => {
-                  setWithRevoked(target.checked);
+                  changeQuery(query, { revoked: target.checked ? '1' : '' });
                   setStarts(['']);
                 }}
               />
