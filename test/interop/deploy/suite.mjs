@@ -13,8 +13,8 @@ const CACHE = join(import.meta.dirname, '../../../node_modules/.cache/agctl-depl
 
 const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/local/go/bin'];
 const found = (name) => folders.map((folder) => join(folder, name)).find((path) => existsSync(path));
-// A first build downloads the modules and compiles them, which takes minutes.
-const run = (file, args, options = {}) => promisify(execFile)(file, args, { timeout: 900_000, ...options });
+// A first build downloads the modules and compiles them: 16 minutes on two cores that others use, too.
+const run = (file, args, options = {}) => promisify(execFile)(file, args, { timeout: 2_400_000, ...options });
 
 export function missing() {
   if (found('helm') === undefined && found('go') === undefined) return 'needs Helm, or Go to build it';

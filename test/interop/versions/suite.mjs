@@ -1,5 +1,5 @@
-// Another version of agctl on the same database, before this one and beside it. Until a release is in a registry, the other one is
-// built from the history: a copy of the sources without it (a tarball, a shallow clone) has nothing to compare with.
+// The package of the last release on the same database, before this version and beside it. It is built from the history, and installed
+// with its own dependencies: a copy of the sources without the history (a tarball, a shallow clone) has nothing to compare with.
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import * as postgres from '../postgres/suite.mjs';
 
-/** The last commit before `agctl_usage` got the column `refused`. */
-const OTHER = 'cfffaab9df91b8d02769778b76c930e2bdd0c6a2';
+/** Release 0.2.0. */
+const OTHER = '312caf6fd9493062640e9daf3a16fd94ea9b9f80';
 const ROOT = join(import.meta.dirname, '../../..');
 /** Not below node_modules, where bundlers take files for those of packages. */
 const CACHE = join(tmpdir(), 'agctl-versions');
@@ -25,13 +25,19 @@ async function otherVersion() {
   const folder = join(CACHE, OTHER);
   const program = join(folder, 'node.sh');
   if (existsSync(program)) return program;
-  mkdirSync(folder, { recursive: true });
+  const sources = join(folder, 'sources');
+  mkdirSync(sources, { recursive: true });
   const archive = execFileSync('git', ['archive', OTHER], { cwd: ROOT, maxBuffer: 2 ** 30 });
-  execFileSync('tar', ['-x', '-C', folder], { input: archive });
-  if (!existsSync(join(folder, 'node_modules')))
-    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
-  await run(process.execPath, ['scripts/build-program.mjs'], { cwd: folder });
-  writeFileSync(program, `#!/bin/sh\nshift\nexec '${process.execPath}' '${folder}/bin/agctl.js' "$@"\n`);
+  execFileSync('tar', ['-x', '-C', sources], { input: archive });
+  if (!existsSync(join(sources, 'node_modules')))
+    symlinkSync(join(ROOT, 'node_modules'), join(sources, 'node_modules'));
+  await run(process.execPath, ['scripts/build-program.mjs'], { cwd: sources });
+  const packed = ['pack', '--json', '--ignore-scripts', '--pack-destination', folder];
+  const [{ filename }] = JSON.parse((await run('npm', packed, { cwd: sources })).stdout);
+  const quietly = ['--ignore-scripts', '--no-audit', '--no-fund'];
+  await run('npm', ['install', '--prefix', folder, ...quietly, join(folder, filename)], { cwd: folder });
+  const command = join(folder, 'node_modules/@agctl/agctl/bin/agctl.js');
+  writeFileSync(program, `#!/bin/sh\nshift\nexec '${process.execPath}' '${command}' "$@"\n`);
   chmodSync(program, 0o755);
   return program;
 }

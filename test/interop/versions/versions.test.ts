@@ -1,3 +1,4 @@
+import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -75,7 +76,13 @@ async function sideBySide(url: string, read: Read): Promise<void> {
   await recorded(newer, read, 5);
 }
 
-describe('an older version of agctl', () => {
+/** Whether the tools of PostgreSQL can read the server: a server is no newer than its tools. */
+function hasTools(): boolean {
+  const url = process.env['MEMORY_DATABASE_URL'];
+  return url !== undefined && spawnSync('pg_dump', ['--schema-only', url]).status === 0;
+}
+
+describe('the last release of agctl', () => {
   test('records beside this one in the same SQLite file, and is refused after it has ended', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'data.db');
@@ -88,6 +95,44 @@ describe('an older version of agctl', () => {
       const database = await freshDatabase();
       try {
         await sideBySide(database.url, postgresAt(database.url));
+      } finally {
+        await database.remove();
+      }
+    },
+  );
+
+  test.skipIf(!hasTools())(
+    'starts again with the dump of PostgreSQL that the command of `agctl database restore` puts back',
+    async () => {
+      await using folder = await temporaryFolder();
+      const database = await freshDatabase();
+      try {
+        const config = configOf(database.url);
+        const read = postgresAt(database.url);
+        {
+          await using older = await serve(config, OTHER);
+          await recorded(older, read, 1);
+          expect(await stopped(older)).toBe(0);
+        }
+        const { version } = await read();
+        const dump = join(folder.path, 'agctl.dump');
+        // As docs/upgrades.md has it.
+        execFileSync('pg_dump', ['--format=custom', '--table=agctl_*', `--file=${dump}`, database.url]);
+        {
+          await using newer = await serve(config);
+          await recorded(newer, read, 2);
+          expect(await stopped(newer)).toBe(0);
+        }
+        const { stderr } = await agctl(['database', 'restore', dump, '-f', '-'], { input: config });
+        const command = /pg_restore .*agctl\.dump/.exec(stderr)?.[0] ?? '';
+        expect(command).toContain('--single-transaction');
+        // The address without its password, which an operator gives in another way.
+        const { username, password } = new URL(database.url);
+        const env = { ...process.env, PGUSER: username, PGPASSWORD: password };
+        execFileSync('sh', ['-c', command], { env });
+        expect(await read()).toEqual({ records: 1, version });
+        await using again = await serve(config, OTHER);
+        await recorded(again, read, 2);
       } finally {
         await database.remove();
       }
