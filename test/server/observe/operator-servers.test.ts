@@ -72,8 +72,8 @@ describe('the metrics and readiness servers', () => {
       ['application/openmetrics-text;version=1.0.0,text/plain;q=0.5', true],
       [PROMETHEUS, true],
     ] as const) {
-      const headers = accept === undefined ? {} : { accept };
-      const { headers: answered, text } = await send(`${stats}/metrics`, { headers });
+      const asked = accept === undefined ? {} : { headers: { accept } };
+      const { headers: answered, text } = await send(`${stats}/metrics`, asked);
       const type = isOpen ? 'application/openmetrics-text; version=1.0.0' : 'text/plain; version=0.0.4';
       expect([accept, answered['content-type']]).toEqual([accept, `${type}; charset=utf-8`]);
       if (isOpen) expect(parseMetrics(text).get('gw_requests')?.samples).toHaveLength(1);
