@@ -26,7 +26,7 @@ export function memoryApiUrl(value: string = DEFAULT_MEMORY_API_URL): URL {
     refuse('must not contain a name or password: set MEMORY_API_KEY instead');
   }
   if (text.includes('?') || text.includes('#')) refuse('must not have a query or fragment');
-  const path = url.pathname.replace(/\/+$/, '');
+  const path = url.pathname.replace(/(?<!\/)\/+$/, '');
   url.pathname = path.endsWith(API_PATH) ? path : `${path}${API_PATH}`;
   return url;
 }

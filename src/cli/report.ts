@@ -48,7 +48,7 @@ const withCommands = (diagnostic: Diagnostic, context: Context | undefined): Dia
 
 /** `user:password@` in any URL: such a URL is refused, but its line is displayed. */
 function passwordRanges(source: YamlSource): Range[] {
-  return [...source.text.matchAll(/(?<=\/\/|["'\s])[^\s/@"']+:[^\s/@"']+(?=@)/g)].map((match) =>
+  return [...source.text.matchAll(/(?<=\/\/|["'\s])[^\s/@"':]+:[^\s/@"']+(?=@)/g)].map((match) =>
     source.range(match.index, match.index + match[0].length),
   );
 }

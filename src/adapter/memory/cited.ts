@@ -58,7 +58,7 @@ async function pathsIn(
   const paths: string[] = [];
   if (folder !== undefined && (text === folder || text.startsWith(`${folder}/`)))
     paths.push(text.slice(folder.length + 1));
-  const path = text.replace(/^(?:\.?\/)+/, '').replace(/\/+$/, '');
+  const path = text.replace(/^(?:\.?\/)+/, '').replace(/(?<!\/)\/+$/, '');
   if (path !== '') {
     paths.push(path);
     // With the name of the docs folder, as people see it.

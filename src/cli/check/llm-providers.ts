@@ -106,7 +106,7 @@ async function askForModels(endpoint: LlmEndpoint, headers: HeaderList, shown: s
   try {
     const answer = await upstream.request({
       method: 'GET',
-      path: `${url.pathname.replace(/\/+$/, '')}/models`,
+      path: `${url.pathname.replace(/(?<!\/)\/+$/, '')}/models`,
       headers: headers.raw,
       signal: AbortSignal.timeout(LIMITS.checkResponseTimeout),
     });

@@ -102,11 +102,11 @@ export function parseAddress(text: string, source: string): AdminAddress {
 function ofUrl(url: URL): AdminAddress {
   const isTls = url.protocol === 'https:';
   return {
-    shown: `${url.protocol}//${url.host}${url.pathname.replace(/\/+$/, '')}`,
+    shown: `${url.protocol}//${url.host}${url.pathname.replace(/(?<!\/)\/+$/, '')}`,
     isTls,
     host: url.hostname.replace(/^\[|\]$/g, ''),
     port: url.port === '' ? (isTls ? 443 : 80) : Number(url.port),
-    prefix: url.pathname.replace(/\/+$/, ''),
+    prefix: url.pathname.replace(/(?<!\/)\/+$/, ''),
   };
 }
 

@@ -57,7 +57,7 @@ export const POLICIES_LIMITS = {
   sessionRenewals: 1_000,
   renewedSessionMemory: 30 * SECOND,
   /** Sessions of oidc that users have ended and that have not expired: about 150 bytes each. */
-  endedSessions: 20_000,
+  oidcEndedSessions: 20_000,
   registrationBytes: 64 * KIB,
   /** Redirect URIs of one registration, and characters of one: VS Code registers six. */
   redirectUris: 100,

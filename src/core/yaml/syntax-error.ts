@@ -240,7 +240,7 @@ const NO_PLACE = {
 
 /** Where the text at or after `offset` begins, after blank lines and comments. */
 function nextText(text: string, offset: number): number {
-  const blank = /(?:\s+|#[^\n]*)*/y;
+  const blank = /(?:\s|#[^\n]*)*/y;
   blank.lastIndex = offset;
   return blank.test(text) ? blank.lastIndex : offset;
 }

@@ -27,7 +27,7 @@ export function chatChunks(model: string, reply: StubReply): string[] {
   const head = { ...headOf(model), object: 'chat.completion.chunk' };
   const event = (delta: object, finish: string | null = null): string =>
     `data: ${JSON.stringify({ ...head, choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`;
-  const words = (reply.text ?? '').match(/\s*\S+/g) ?? [];
+  const words = (reply.text ?? '').split(/(?<=\S)(?=\s)/).filter((word) => word !== '');
   const { tool_calls: calls = [] } = toolCallsOf(reply);
   return [
     event({ role: 'assistant', content: '' }),

@@ -17,7 +17,7 @@ export function isHttpUrl(value: unknown): value is string {
   return typeof value === 'string' && /^https?:\/\//.test(value) && URL.canParse(value);
 }
 
-export const withoutSlash = (issuer: string): string => issuer.replace(/\/+$/, '');
+export const withoutSlash = (issuer: string): string => issuer.replace(/(?<!\/)\/+$/, '');
 
 /** OpenID Connect Discovery §4.1: the well-known segment goes behind the path. */
 export const openIdConfiguration = (issuer: string): string =>

@@ -156,7 +156,8 @@ function endpointOf(model: ModelConfig, index: number, place: DumpPlace): DumpEn
       provider: shownProvider(model.provider),
       model: upstreamModel,
       host: url?.host,
-      pathPrefix: url === undefined || url.pathname === '/' ? undefined : url.pathname.replace(/\/+$/, ''),
+      pathPrefix:
+        url === undefined || url.pathname === '/' ? undefined : url.pathname.replace(/(?<!\/)\/+$/, ''),
       policies,
     },
     place.endpoint(index),

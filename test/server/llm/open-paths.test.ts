@@ -261,6 +261,21 @@ describe('multipart forms', () => {
     expect(Object.fromEntries(await formOf(provider))).toEqual({ model: 'a' });
   });
 
+  test.each([
+    ['audio/wav; codecs=1', 'content-type: audio/wav; codecs=1\r\n'],
+    // Took minutes while each `;` could be read in two ways.
+    [`${'x;'.repeat(60)}x y`, ''],
+  ])('a file of a form keeps its type if that is one: %s', async (type, line) => {
+    await using provider = await llmProvider();
+    await using gate = await llmGateway(provider);
+    const part = (rest: string): string => `--x\r\nContent-Disposition: form-data; name=${rest}\r\n`;
+    const body = `${part('"model"\r\n\r\na')}${part(`"file"; filename="a.wav"\r\nContent-Type: ${type}\r\n\r\nabc`)}--x--\r\n`;
+    const headers = { 'content-type': 'multipart/form-data; boundary=x' };
+    const reply = await send(`${gate.url}/v1/audio/transcriptions`, { method: 'POST', headers, body });
+    expect(reply.status).toBe(200);
+    expect(provider.received[0]?.body).toContain(`filename="a.wav"\r\n${line}\r\nabc`);
+  });
+
   test('a form may be as large as `maxBufferSize`', async () => {
     await using provider = await llmProvider(answering('{"text":"Hello."}'));
     const recording = new File([Buffer.alloc(3 * 1024 * 1024, 7)], 'a.wav');

@@ -40,7 +40,7 @@ function embeddingsUrl(text: string): URL {
   if (url.username !== '' || url.password !== '')
     throw wrong('EMBEDDINGS_URL', 'contains a name or password: set EMBEDDING_API_KEY instead');
   url.hash = '';
-  const path = url.pathname.replace(/\/+$/, '');
+  const path = url.pathname.replace(/(?<!\/)\/+$/, '');
   if (path.endsWith('/embeddings') || path.endsWith(OLLAMA_PATH)) url.pathname = path;
   else url.pathname = /\/v\d+$/.test(path) ? `${path}/embeddings` : `${path}/v1/embeddings`;
   return url;

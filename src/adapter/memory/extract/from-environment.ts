@@ -34,7 +34,7 @@ function chatUrl(text: string): URL {
   if (url.username !== '' || url.password !== '')
     throw wrong(URL_NAME, `contains a name or password: set ${KEY_NAME} instead`);
   url.hash = '';
-  const path = url.pathname.replace(/\/+$/, '');
+  const path = url.pathname.replace(/(?<!\/)\/+$/, '');
   if (path.endsWith(PATH)) url.pathname = path;
   else url.pathname = path === '' ? `/v1${PATH}` : `${path}${PATH}`;
   return url;

@@ -34,7 +34,7 @@ function plain(text: string): string {
 function words(text: string): string {
   return text
     .replace(LINK, '$1')
-    .replace(/\s*\{#[^}]{0,100}\}\s*$/, '')
+    .replace(/\{#[^}]{0,100}\}\s*$/, '')
     .replace(/`([^`]{0,400})`|<\/?[A-Za-z][^<>]{0,400}>/g, (_tag, code?: string) => code ?? '')
     .replace(/[`*]+/g, '')
     .replace(/\s+/g, ' ')

@@ -117,11 +117,11 @@ export interface SiteBase {
 
 /** Reads an address such as `https://example.com/docs`, or a path such as `/docs`. Undefined if it is neither. */
 export function siteBaseIn(text: string): SiteBase | undefined {
-  if (text.startsWith('/')) return { origin: undefined, path: decodedUri(text).replace(/\/+$/, '') };
+  if (text.startsWith('/')) return { origin: undefined, path: decodedUri(text).replace(/(?<!\/)\/+$/, '') };
   if (!URL.canParse(text)) return undefined;
   const { protocol, origin, pathname } = new URL(text);
   if (!/^https?:$/.test(protocol)) return undefined;
-  return { origin, path: decodedUri(pathname).replace(/\/+$/, '') };
+  return { origin, path: decodedUri(pathname).replace(/(?<!\/)\/+$/, '') };
 }
 
 /** The path of a link on the site. Undefined for other sites. */
@@ -162,7 +162,7 @@ function resolved(target: string, folder: string, base: SiteBase | undefined): s
 export function pathOfAddress(address: string, base: SiteBase): string | undefined {
   const here = onSite(address, base);
   if (here === undefined || !here.startsWith('/')) return undefined;
-  const path = decodedUri(here.replace(/[?#].*$/s, '')).replace(/\/+$/, '');
+  const path = decodedUri(here.replace(/[?#].*$/s, '')).replace(/(?<!\/)\/+$/, '');
   return path === base.path ? '' : resolved(here, '', base);
 }
 

@@ -26,7 +26,7 @@ const READ = 16_000;
 
 /** Texts in quotation marks, and quoted lines. */
 const QUOTED =
-  /(?:[:,] ?)?(?:"[^"\n]{2,600}"|“[^“”\n]{2,600}”|„[^„“”"\n]{2,600}[“”"]|«[^«»\n]{2,600}»|»[^«»\n]{2,600}«|(?<![\p{L}\p{N}])['‘‚](?:[^'‘’\n]|(?<=\p{L})['’](?=\p{L})){2,600}['’‘](?![\p{L}\p{N}]))|^ ?>.*$/gmu;
+  /(?:[:,] ?)?(?:"[^"\n]{2,600}"|“[^“”\n]{2,600}”|„[^„“”"\n]{2,600}[“”"]|«[^«»\n]{2,600}»|»[^«»\n]{2,600}«|(?<![\p{L}\p{N}])['‘‚](?:[^'‘’‚\n]|(?<=\p{L})['’](?=\p{L})){2,600}['’‘](?![\p{L}\p{N}]))|^ ?>.*$/gmu;
 /** What a quotation is replaced with. */
 const QUOTATION = ' “ ';
 
@@ -49,7 +49,7 @@ function clausesOf(said: string): Clause[] {
 }
 
 function clausesIn(sentence: string): Clause[] {
-  const isOpen = /[?？][^\p{L}\p{N}]*$/u.test(sentence) || CONDITION.test(sentence.trim());
+  const isOpen = /[?？][^\p{L}\p{N}]{0,20}$/u.test(sentence) || CONDITION.test(sentence.trim());
   let isSupposed = false;
   let isDenial = false;
   return sentence

@@ -31,7 +31,9 @@ export function connection(known: KnownProvider, params: Entry, { name, model, c
   };
   const given = text('api_base', 'base_url');
   const base =
-    given === undefined ? undefined : withoutOsEnviron(given, context, UNKNOWN_URL).replace(/\/+$/, '');
+    given === undefined
+      ? undefined
+      : withoutOsEnviron(given, context, UNKNOWN_URL).replace(/(?<!\/)\/+$/, '');
   const { provider } = known;
   if (provider === 'azure') return azure(known, base, { name, context, text });
   const apiKey = provider === 'vertex' ? undefined : keyOf(known, text('api_key'), name, context);

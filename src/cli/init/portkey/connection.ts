@@ -121,7 +121,7 @@ function reportVirtual(
 
 function addressOf(known: KnownProvider, settings: Entry): Entry {
   const text = (key: string): unknown => literal(stringIn(settings[key]));
-  const host = stringIn(settings['custom_host'])?.replace(/\/+$/, '');
+  const host = stringIn(settings['custom_host'])?.replace(/(?<!\/)\/+$/, '');
   const isAzureV1 = known.provider === 'azure' && /^(?:v1)?$/.test(stringIn(settings['api_version']) ?? '');
   const version = isAzureV1 ? '/v1' : (known.version ?? '');
   const base = host === undefined || host === '' ? known.base : `${host}${version}`;

@@ -237,7 +237,7 @@ function commandOf(entry: Entry, { commands }: Launcher): { command: string; not
 
 function registryOf(entry: Entry, launcher: Launcher): string | undefined {
   const written = textOf(entry, 'registryBaseUrl');
-  const url = written?.replace(/\/+$/, '');
+  const url = written?.replace(/(?<!\/)\/+$/, '');
   if (url === undefined || url === '' || launcher.registry.test(url)) return undefined;
   if (!/^https:\/\/[\w.-]+(?::\d{1,5})?(?:\/[\w./@~-]*)?$/.test(url))
     throw new NotImported(`its registry ${onOneLine(url)} is not an https URL`);
@@ -283,7 +283,7 @@ function runtimeWords(
 }
 
 function namesPackage(word: string, identifier: string): boolean {
-  const base = identifier.replace(/@sha256:.*$/, '').replace(/:[^/]*$/, '');
+  const base = identifier.replace(/@sha256:.*$/s, '').replace(/:[^/:]{0,128}$/, '');
   return word === identifier || word === base || word.startsWith(`${base}@`) || word.startsWith(`${base}:`);
 }
 

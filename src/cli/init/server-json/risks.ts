@@ -74,7 +74,7 @@ const otherPackage: Check = (value, identifier) =>
 const otherRegistry =
   (usual: RegExp): Check =>
   (value) =>
-    usual.test(value.replace(/\/+$/, '')) ? undefined : `packages come from ${onOneLine(value)}`;
+    usual.test(value.replace(/(?<!\/)\/+$/, '')) ? undefined : `packages come from ${onOneLine(value)}`;
 
 const pypi = otherRegistry(/^https:\/\/pypi\.org\/simple$/);
 const nuget = otherRegistry(/^https:\/\/api\.nuget\.org(?:\/v3\/index\.json)?$/);

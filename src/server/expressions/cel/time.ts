@@ -83,8 +83,8 @@ const UNITS: Record<string, bigint> = {
   µs: 1000n,
   ns: 1n,
 };
-const DURATION = /^[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:h|ms|m|s|us|µs|ns))+$/;
-const DURATION_PART = /(\d*)\.?(\d*)(h|ms|m|s|us|µs|ns)/g;
+const DURATION = /^[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:h|ms|m|s|us|µs|ns))+$/;
+const DURATION_PART = /(\d*)(?:\.(\d*))?(h|ms|m|s|us|µs|ns)/g;
 
 /** Reads a text like `1h30m`, `-1.5s` or `250ms`. Throws `invalid_argument` or `overflow`. */
 export function parseDuration(text: string): Duration {
@@ -93,7 +93,7 @@ export function parseDuration(text: string): Duration {
     throw new CelEvaluationError('invalid_argument', 'duration() needs a string like 1h30m, 1.5s or 250ms');
   }
   let nanos = 0n;
-  for (const [, whole, part, unit] of text.matchAll(DURATION_PART)) {
+  for (const [, whole, part = '', unit] of text.matchAll(DURATION_PART)) {
     const size = UNITS[unit ?? ''] ?? 0n;
     nanos += BigInt(whole ?? '') * size;
     if (part) nanos += (BigInt(part) * size) / 10n ** BigInt(part.length);

@@ -116,7 +116,7 @@ function compilePath(
   if (pathPrefix !== undefined)
     return {
       kind: 'prefix',
-      value: canonical(pathPrefix, context.at('pathPrefix')).replace(/\/+$/, ''),
+      value: canonical(pathPrefix, context.at('pathPrefix')).replace(/(?<!\/)\/+$/, ''),
     };
   const source = regex ?? '';
   return { kind: 'regex', value: compileRegex(source, context.at('regex')), source };

@@ -274,7 +274,7 @@ export function compileModel(
       kind.answer !== undefined || url === undefined
         ? undefined
         : openProvider(url, givenTls ?? ownTls, context),
-    basePath: url?.pathname.replace(/\/+$/, '') ?? '',
+    basePath: url?.pathname.replace(/(?<!\/)\/+$/, '') ?? '',
     fields: {
       overrides: Object.entries({ ...entry?.overrides, ...config.overrides }),
       transformations,

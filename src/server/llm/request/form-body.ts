@@ -123,7 +123,7 @@ function checkPartLimits(bytes: Buffer, contentType: string): void {
 async function partOf([name, value]: [string, string | File]): Promise<Part> {
   if (typeof value === 'string') return [name, value];
   // Any other type is not valid in a header line.
-  const type = /^[\x21-\x7e]+(?:; ?[\x21-\x7e]+)*$/.test(value.type) ? value.type : '';
+  const type = /^[\x21-\x7e]+(?:; [\x21-\x7e]+)*$/.test(value.type) ? value.type : '';
   return [name, { filename: value.name, type, bytes: Buffer.from(await value.arrayBuffer()) }];
 }
 

@@ -190,7 +190,7 @@ function requireGrpc(protocol: 'grpc' | 'http', key: string, at: CompileContext)
 }
 
 function endpoint(base: string, protocol: 'grpc' | 'http', path: string): string {
-  const url = base.replace(/\/+$/, '');
+  const url = base.replace(/(?<!\/)\/+$/, '');
   return protocol === 'grpc' || new URL(url).pathname !== '/' ? url : url + path;
 }
 

@@ -238,7 +238,10 @@ const NOBODY = ':';
 /** Undefined for what is not base64 of UTF-8. */
 function decode(credentials: string): string | undefined {
   const bytes = Buffer.from(credentials, 'base64');
-  if (bytes.toString('base64').replace(/=+$/, '') !== credentials.replace(/=+$/, '')) return undefined;
+  const [canonical, given] = [bytes.toString('base64'), credentials].map((text) =>
+    text.replace(/={1,2}$/, ''),
+  );
+  if (canonical !== given) return undefined;
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {

@@ -133,7 +133,7 @@ function endpointsOf(
 
 /** `/mcp` of `https://host/mcp`; empty for a resource at the root. */
 function suffixOf(resource: URL | undefined): string {
-  return resource === undefined ? '' : resource.pathname.replace(/\/+$/, '');
+  return resource === undefined ? '' : resource.pathname.replace(/(?<!\/)\/+$/, '');
 }
 
 /**

@@ -12,7 +12,7 @@ export interface EndedSessions {
 
 /**
  * Those of a process, also after a reload. Their cookies still open, because the gateway keeps no list of sessions: of more than
- * `LIMITS.endedSessions`, the first ones are forgotten.
+ * `LIMITS.oidcEndedSessions`, the first ones are forgotten.
  */
 export class OwnEndedSessions implements EndedSessions {
   readonly #expiries = new Map<string, number>();
@@ -24,7 +24,7 @@ export class OwnEndedSessions implements EndedSessions {
   end(id: string, expires: number): void {
     const now = Date.now() / 1000;
     for (const [known, time] of this.#expiries) {
-      if (time > now && this.#expiries.size < LIMITS.endedSessions) break;
+      if (time > now && this.#expiries.size < LIMITS.oidcEndedSessions) break;
       this.#expiries.delete(known);
     }
     this.#expiries.set(id, expires);

@@ -79,7 +79,7 @@ export const oidc = definePolicy({
     context.inspection.bounds.push(
       { name: 'oidc.tokens', at, max: LIMITS.validTokens, used: () => validator.remembered },
       { name: 'oidc.renewals', at, max: LIMITS.sessionRenewals, used: () => renewals.size },
-      { name: 'oidc.endedSessions', at, max: LIMITS.endedSessions, used: () => own.size },
+      { name: 'oidc.endedSessions', at, max: LIMITS.oidcEndedSessions, used: () => own.size },
     );
     const sessions = new Sessions(cookies, validator, shared.call, ended, admitter);
     const signIn = new SignIn(provider, sessions, cookies);

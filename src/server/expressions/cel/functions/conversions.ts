@@ -10,7 +10,7 @@ const SECOND = 1_000_000_000n;
 // Longer texts than any 64-bit number has; without a bound BigInt() takes quadratic time.
 const MAX_DIGITS = 32;
 const INTEGER = /^-?\d+$/;
-const DOUBLE = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
+const DOUBLE = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/;
 
 function toInt(value: Value): bigint {
   if (typeof value === 'bigint') return value;

@@ -20,7 +20,7 @@ const STATUSES: ReadonlyMap<number, string> = new Map([
 ]);
 
 /** The message for a prompt that is too long, for which Google has no name of its own. */
-const TOO_LONG = /input token count .* exceeds the maximum/i;
+const TOO_LONG = /input token count .{1,100} exceeds the maximum/i;
 
 /** The error of a response: `{"error": {"code", "message", "status"}}`, or a list of it. `code` is the HTTP status. */
 export function readError(body: unknown, status: number): ChatError {

@@ -366,7 +366,7 @@ function basePathOf(server: unknown): string {
     return isObject(variable) ? shownValue(variable['default'] ?? '') : '';
   });
   if (!URL.canParse(url, 'http://localhost/')) throw new DocumentError(`servers: ${shown(url)} is not a URL`);
-  return new URL(url, 'http://localhost/').pathname.replace(/\/+$/, '');
+  return new URL(url, 'http://localhost/').pathname.replace(/(?<!\/)\/+$/, '');
 }
 
 /** Encodes what must not be in a path; percent-encoded characters stay as they are. */

@@ -60,7 +60,7 @@ export const openapi = defineTarget({
     if (endpoint === undefined || headers === undefined) return unusableTarget(name, limits);
     const { address, url } = endpoint;
     const ownHeaders = new Set(Object.keys(config.headers).map((header) => header.toLowerCase()));
-    const basePath = url.pathname === '/' ? undefined : url.pathname.replace(/\/+$/, '');
+    const basePath = url.pathname === '/' ? undefined : url.pathname.replace(/(?<!\/)\/+$/, '');
     const source = sourceOf(name, config, { basePath, ownHeaders }, context);
     if (source === undefined) return unusableTarget(name, limits);
     const upstream = createUpstream(address, {
