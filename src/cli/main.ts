@@ -5,9 +5,11 @@ import type { Context } from './context.ts';
 import { explain } from './explain.ts';
 import { invocation } from './invocation.ts';
 import { createProgram } from './program.ts';
+import { withSafeOutput } from './safe-output.ts';
 
 /** Runs `agctl` with the arguments after the program's name. Resolves to the exit code and never rejects. */
-export async function main(argv: readonly string[], context: Context = processContext()): Promise<number> {
+export async function main(argv: readonly string[], given: Context = processContext()): Promise<number> {
+  const context = withSafeOutput(given, 'never');
   const output = watchOutput(context);
   let exit: number = EXIT_CODES.ok.code;
   const setExit = (code: number): void => {

@@ -12,6 +12,7 @@ import { asCalled } from './invocation.ts';
 import { keysCommands } from './keys-program.ts';
 import { memoryCommands } from './memory-program.ts';
 import { formerConfigCommands, proxyCommands, usageCommand, withAdminOptions } from './proxy-program.ts';
+import { withSafeOutput } from './safe-output.ts';
 import { helpOrUnknown, StrictCommand } from './strict-command.ts';
 import { usersCommands } from './users-program.ts';
 
@@ -29,13 +30,13 @@ export function createProgram(context: Context, setExit: (code: number) => void,
       if (!(command instanceof Command)) return;
       const { run: runCommand } = await load();
       const operands = command.args.length > 0 ? { operands: command.args } : {};
-      const { envFrom, ...given } = command.optsWithGlobals<{ envFrom?: string }>();
+      const { envFrom, ...given } = command.optsWithGlobals<{ envFrom?: string; color: string }>();
       const options = { ...given, ...operands };
       setExit(
         await runCommand(
           // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the options that the command declares
           options as unknown as Parameters<typeof runCommand>[0],
-          withEnvFile(context, envFrom),
+          withEnvFile(withSafeOutput(context, given.color), envFrom),
         ),
       );
     };

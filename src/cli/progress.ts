@@ -1,6 +1,7 @@
 import { LIMITS } from '../core/limits.ts';
 import { escapeControls } from '../core/log.ts';
 import type { Context } from './context.ts';
+import { rawOutput } from './safe-output.ts';
 
 const CLEAR_LINE = '\r\u001b[K';
 
@@ -15,7 +16,7 @@ export class Progress {
   #printedAt = Number.NEGATIVE_INFINITY;
 
   constructor({ stderr, env }: Pick<Context, 'stderr' | 'env'>) {
-    this.#stderr = stderr;
+    this.#stderr = rawOutput(stderr);
     this.#isTerminal = stderr.isTTY === true && env['TERM'] !== 'dumb';
   }
 

@@ -161,8 +161,9 @@ export function quote(value: string): string {
   return escapeControls(JSON.stringify(cut));
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that must not reach a terminal.
-const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+/** Control, line-separating and direction-changing characters, which must not reach a terminal. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters.
+export const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 /** Control, line-separating and direction-changing characters as `\u{…}`: no input can forge a line or drive a terminal. */
 export function escapeControls(value: string): string {

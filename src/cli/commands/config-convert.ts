@@ -5,6 +5,7 @@ import { planGateways } from '../../server/config/plan/plan-gateways.ts';
 import type { Run } from '../context.ts';
 import { forConfig } from '../env-file.ts';
 import { asCalled } from '../invocation.ts';
+import { dataOutput } from '../safe-output.ts';
 
 interface Options {
   readonly operands?: readonly string[];
@@ -17,7 +18,7 @@ export const run: Run<Options> = async ({ operands = [] }, context) => {
   const { stdout, stderr, env } = forConfig(context, file);
   const text = readConfigFile(file);
   const converted = convertConfig(text);
-  stdout.write(converted.text);
+  dataOutput(stdout).write(converted.text);
   for (const change of converted.changes) stderr.write(`${file}: ${change}\n`);
   if (converted.changes.length === 0) stderr.write(`${file}: nothing to convert\n`);
   const errors = errorsOf(converted.text, file, env);

@@ -7,6 +7,7 @@ import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import { auditWrite } from '../audit/own-change.ts';
 import { configFileOf } from '../config-file.ts';
 import type { Run } from '../context.ts';
+import { dataOutput } from '../safe-output.ts';
 
 interface Options {
   readonly file?: string;
@@ -21,7 +22,7 @@ export const run: Run<Options> = async (options, context) => {
   for (const file of files) {
     const text = readConfigFile(file);
     const formatted = formatConfig(text, file);
-    if (file === '-' && !options.check) context.stdout.write(formatted);
+    if (file === '-' && !options.check) dataOutput(context.stdout).write(formatted);
     if (formatted === text) continue;
     different += 1;
     if (options.check) context.stdout.write(`${file}\n`);

@@ -3,6 +3,7 @@ import { render } from 'ink';
 import type { ReactNode } from 'react';
 import { EXIT_CODES } from '../../core/exit-codes.ts';
 import type { Context } from '../context.ts';
+import { rawOutput } from '../safe-output.ts';
 
 /** Result of a screen for Ctrl-C: exit code 130, as for a program that the signal ends. */
 export const INTERRUPTED = 'interrupted';
@@ -86,6 +87,6 @@ export function copyText(text: string, stdout: Context['stdout']): string {
   if (text.length > CLIPBOARD) {
     return 'too long for the clipboard';
   }
-  stdout.write(`\u001b]52;c;${Buffer.from(text).toString('base64')}\u0007`);
+  rawOutput(stdout).write(`\u001b]52;c;${Buffer.from(text).toString('base64')}\u0007`);
   return 'copied, if the terminal supports it';
 }
