@@ -1,13 +1,13 @@
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Overview } from '../../src/core/overview.ts';
 import type { JudgedCaller, ToolCallers } from '../../src/core/tool-callers.ts';
 import { spending } from '../kit/budgets.ts';
-import { chaos } from '../kit/config.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { gateway, type TestGateway } from '../kit/gateway.ts';
 import { AUDIENCE, startIdp } from '../kit/idp.ts';
 import { openSession, post, toolCall } from '../kit/mcp.ts';
 import { problemOf } from '../kit/problem.ts';
+import { overHttp, type ScriptedServer } from '../kit/scripted-server.ts';
 import { send } from '../kit/send.ts';
 
 const SECRETS = { ann: 'key-of-ann-1', bob: 'key-of-bob-2', '': 'key-of-nobody-3' };
@@ -18,9 +18,18 @@ const KEYS = [
   { key: SECRETS[''], metadata: {} },
 ];
 
+const TOOLS = ['echo', 'fail'];
+let files: ScriptedServer;
+beforeAll(async () => {
+  const tools = TOOLS.map((name) => ({ name, inputSchema: { type: 'object' } }));
+  const list = `{"jsonrpc":"2.0","id":@id,"result":${JSON.stringify({ tools })}}`;
+  files = await overHttp({ 'tools/list': list }, 'files');
+});
+afterAll(() => files[Symbol.asyncDispose]());
+
 /** A gateway with one MCP server behind these policies, its database and an admin server. */
 function toolGateway(folder: string, policies: object, more: { backend?: object; gateway?: object } = {}) {
-  const backends = [{ mcp: { targets: [chaos('files', '--tools=echo,fail')] }, ...more.backend }];
+  const backends = [{ mcp: { targets: [files.target] }, ...more.backend }];
   const config = {
     config: { adminAddr: 'off', database: { url: 'sqlite://./agctl.db' } },
     gateways: { edge: { port: 0, routes: [{ name: 'tools', policies, backends }], ...more.gateway } },
@@ -40,19 +49,23 @@ async function callersOf(gate: TestGateway, tool: string, claims?: object): Prom
   return JSON.parse(text) as ToolCallers;
 }
 
-/** What really happens: whether the caller may call the tool, and whether its list has it. */
-async function outcome(gate: TestGateway, tool: string, headers: Record<string, string>) {
-  const outward = tool;
+/** What really happens: whether the caller may call each tool, and whether its list has it. */
+async function outcomes(gate: TestGateway, headers: Record<string, string>) {
   const session = await openSession(`${gate.url}/`, headers).catch(() => undefined);
-  if (session === undefined) return { calls: 'no', lists: 'no' };
+  if (session === undefined)
+    return Object.fromEntries(TOOLS.map((tool) => [tool, { calls: 'no', lists: 'no' }]));
   const { result } = await session.request('tools/list');
   const names = ((result?.tools ?? []) as { name: string }[]).map(({ name }) => name);
-  const call = await session.send(toolCall(7, outward, { text: 'x' }));
+  const found: Record<string, { calls: string; lists: string }> = {};
+  for (const tool of TOOLS) {
+    const call = await session.send(toolCall(7, tool, { text: 'x' }));
+    found[tool] = {
+      calls: call.status === 200 && call.error === undefined ? 'yes' : 'no',
+      lists: names.includes(tool) ? 'yes' : 'no',
+    };
+  }
   await session.end();
-  return {
-    calls: call.status === 200 && call.error === undefined ? 'yes' : 'no',
-    lists: names.includes(outward) ? 'yes' : 'no',
-  };
+  return found;
 }
 
 const short = ({ kind, name, calls, lists }: JudgedCaller): string =>
@@ -104,7 +117,8 @@ test.each(Object.keys(RULES))(
     const gone = await spending(gate).keys.create({ ...settings, name: 'gone' });
     await spending(gate).keys.revoke(gone?.key.id ?? '');
     const secrets: Record<string, string> = { ...SECRETS, virtual: created?.secret ?? '' };
-    for (const tool of ['echo', 'fail']) {
+    const happens = new Map<string, Awaited<ReturnType<typeof outcomes>>>();
+    for (const tool of TOOLS) {
       const { callers, omitted, problem } = await callersOf(gate, tool);
       expect([omitted, problem]).toEqual([0, undefined]);
       expect(callers.map(({ kind, name: who }) => `${kind} ${who}`)).toEqual([
@@ -118,7 +132,9 @@ test.each(Object.keys(RULES))(
         const secret = secrets[caller.name] ?? SECRETS[''];
         const headers: Record<string, string> =
           caller.kind === 'anonymous' ? {} : { authorization: `Bearer ${secret}` };
-        const { calls, lists } = await outcome(gate, tool, headers);
+        const really = happens.get(caller.name) ?? (await outcomes(gate, headers));
+        happens.set(caller.name, really);
+        const { calls, lists } = really[tool] ?? {};
         expect(short(caller)).toBe(`${caller.kind} ${caller.name}: call ${calls}, list ${lists}`);
       }
     }
@@ -183,7 +199,8 @@ test('claims are judged on a route that reads tokens, and mean nothing on anothe
     { sub: 5, groups: { ops: null } },
   ]) {
     const { callers } = await callersOf(gate, 'echo', claims);
-    const { calls, lists } = await outcome(gate, 'echo', { authorization: `Bearer ${idp.token(claims)}` });
+    const { calls, lists } =
+      (await outcomes(gate, { authorization: `Bearer ${idp.token(claims)}` }))['echo'] ?? {};
     expect(callers.map(short)).toEqual([
       'anonymous : call no, list no',
       `claims : call ${calls}, list ${lists}`,
@@ -227,7 +244,7 @@ test('who needs two credentials depends on the other one, and services, code and
   await using bundled = await toolGateway(
     folder.path,
     {},
-    { backend: { mcp: { bundles, targets: [chaos('files', '--tools=echo')] } } },
+    { backend: { mcp: { bundles, targets: [files.target] } } },
   );
   expect((await callersOf(bundled, 'echo')).callers[0]?.calls.answer).toBe('depends');
 });

@@ -134,29 +134,21 @@ describe('agctl memory serve', () => {
     expect(turns).toMatchObject([{ content: 'over the socket' }]);
   });
 
-  test('memory serve with a port in use is exit code 1 and leaves no store open', async () => {
+  test('memory serve with a port in use is exit code 1, names the option that changes it, and leaves no store open', async () => {
     await using folder = await temporaryFolder();
     await using first = await memoryServe(join(folder.path, 'first'));
     const port = new URL(addressOf(first, 'api')).port;
     const data = join(folder.path, 'second');
     const { code, stderr } = await cli(['memory-backend', 'serve', '--port', port, '--data', data]);
     expect([code, stderr]).toEqual([1, expect.stringContaining(`port ${port} is already in use`)]);
-    await using _third = await service(['memory-backend', 'serve', '--port', '0', '--data', data]);
-  });
-
-  test('memory serve names the option that changes a backend port in use', async () => {
-    await using folder = await temporaryFolder();
-    await using first = await memoryServe(folder.path);
-    const port = new URL(addressOf(first, 'api')).port;
-    const args = ['--port', '0', '--backend-port', port, '--data', join(folder.path, 'second')];
-    const { code, stderr } = await cli(['memory', 'serve', ...args]);
-    expect([code, stderr]).toEqual([1, expect.stringContaining('--backend-port or MEMORY_BACKEND_PORT')]);
-  });
-
-  test('memory serve reports a missing docs folder and removes nothing', async () => {
-    await using folder = await temporaryFolder();
+    const both = await cli(['memory', 'serve', '--port', '0', '--backend-port', port, '--data', data]);
+    expect([both.code, both.stderr]).toEqual([
+      1,
+      expect.stringContaining('--backend-port or MEMORY_BACKEND_PORT'),
+    ]);
+    // Its folder of documents is missing, which it reports.
     await using memory = await service(['memory-backend', 'serve', '--port', '0'], {
-      env: { MEMORY_DATA_DIR: join(folder.path, 'data'), MEMORY_DOCS_DIR: join(folder.path, 'docs') },
+      env: { MEMORY_DATA_DIR: data, MEMORY_DOCS_DIR: join(folder.path, 'docs') },
     });
     await syncedBy(memory);
     const { sync } = await json(`${addressOf(memory, 'api')}/ingest/status`);
@@ -191,43 +183,38 @@ describe('agctl memory serve', () => {
 });
 
 describe('agctl memory-adapter stdio --embedded', () => {
-  test.each([
-    ['SDK 1', Client1, Stdio1],
-    ['SDK 2', Client2, Stdio2],
-  ] as const)(
-    'memory-adapter stdio --embedded serves a desktop client (%s) with its own store',
-    async (_name, Client, Stdio) => {
-      await using folder = await temporaryFolder();
-      writeFiles(join(folder.path, 'docs'), { 'a.md': '# Otters\n\nOtters hold hands when they sleep.' });
-      const args = ['--data', join(folder.path, 'data'), '--docs', join(folder.path, 'docs')];
-      const transport = new Stdio({
-        command: process.execPath,
-        args: [AGCTL, 'memory-adapter', 'stdio', '--embedded', ...args],
-        stderr: 'pipe',
-        env: { MEMORY_AGENT_ID: 'desktop' },
-      });
-      const noise: unknown[] = [];
-      const client = new Client({ name: 'desktop', version: '1' }) as Client2;
-      client.onerror = (error) => noise.push(error);
-      await client.connect(transport as Stdio2);
-      const { tools } = await client.listTools();
-      expect(tools[0]?.description).toContain('synonyms are not known');
-      const turn = { sessionId: 's', role: 'user', content: 'hello' };
-      const stored = (await client.callTool({ name: 'store_episodic', arguments: turn })) as Json;
-      expect(stored.structuredContent).toMatchObject({ agentId: 'desktop', seq: 1 });
-      await until(async () => {
-        const found = (await client.callTool({
-          name: 'search_knowledge',
-          arguments: { query: 'otters sleep hands' },
-        })) as Json;
-        return found.structuredContent.count === 1;
-      });
-      await client.close();
-      // stdout had only protocol messages.
-      expect(noise).toEqual([]);
-      await until(() => !existsSync(join(folder.path, 'data', 'memory.db.lock')));
-    },
-  );
+  // The test below has clients of SDK 2.
+  test('memory-adapter stdio --embedded serves a desktop client of SDK 1 with its own store', async () => {
+    await using folder = await temporaryFolder();
+    writeFiles(join(folder.path, 'docs'), { 'a.md': '# Otters\n\nOtters hold hands when they sleep.' });
+    const args = ['--data', join(folder.path, 'data'), '--docs', join(folder.path, 'docs')];
+    const transport = new Stdio1({
+      command: process.execPath,
+      args: [AGCTL, 'memory-adapter', 'stdio', '--embedded', ...args],
+      stderr: 'pipe',
+      env: { MEMORY_AGENT_ID: 'desktop' },
+    });
+    const noise: unknown[] = [];
+    const client = new Client1({ name: 'desktop', version: '1' });
+    client.onerror = (error) => noise.push(error);
+    await client.connect(transport);
+    const { tools } = await client.listTools();
+    expect(tools[0]?.description).toContain('synonyms are not known');
+    const turn = { sessionId: 's', role: 'user', content: 'hello' };
+    const stored = (await client.callTool({ name: 'store_episodic', arguments: turn })) as Json;
+    expect(stored.structuredContent).toMatchObject({ agentId: 'desktop', seq: 1 });
+    await until(async () => {
+      const found = (await client.callTool({
+        name: 'search_knowledge',
+        arguments: { query: 'otters sleep hands' },
+      })) as Json;
+      return found.structuredContent.count === 1;
+    });
+    await client.close();
+    // stdout had only protocol messages.
+    expect(noise).toEqual([]);
+    await until(() => !existsSync(join(folder.path, 'data', 'memory.db.lock')));
+  });
 
   test('stdio clients of one memory share it, one of them goes on when its owner is killed, and nothing acknowledged is lost', async () => {
     await using folder = await temporaryFolder();

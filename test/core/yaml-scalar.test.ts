@@ -122,7 +122,7 @@ describe('rangeInside', () => {
       const document = fc.tuple(scalar, AFTER).map(([text, after]) => `a:\n  b: ${text}${after}`);
       fc.assert(
         fc.property(document, (text) => checkEveryCharacter(text, style)),
-        { numRuns: repeats(400, 2_000) },
+        { numRuns: repeats(150, 2_000) },
       );
     });
   }
@@ -135,7 +135,7 @@ describe('rangeInside', () => {
       const document = fc.tuple(block(mark), AFTER).map(([text, after]) => `a:\n  b: ${text}${after}`);
       fc.assert(
         fc.property(document, (text) => checkEveryCharacter(text, style)),
-        { numRuns: repeats(400, 2_000) },
+        { numRuns: repeats(150, 2_000) },
       );
     });
   }

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 import type { Json } from './mcp.ts';
 
-/** Texts that answer requests, by method, written as they are. */
+/** Texts that answer requests, by method or by `tools/call NAME`, written as they are. */
 export type Answers = Readonly<Record<string, string | readonly string[]>>;
 
 const RESULTS: Readonly<Record<string, (params: Json) => object>> = {
@@ -21,7 +21,7 @@ const RESULTS: Readonly<Record<string, (params: Json) => object>> = {
  * quotes, `@token` for its progress token and `@version` for the revision that it asks for.
  */
 export function textsFor(answers: Answers, { id, method, params }: Json): string[] {
-  const scripted = answers[method];
+  const scripted = answers[`${method} ${params?.name}`] ?? answers[method];
   if (scripted !== undefined)
     return [scripted].flat().map((text) =>
       text

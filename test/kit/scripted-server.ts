@@ -26,10 +26,13 @@ export function overStdio(
   answers: Answers,
   name = 'a',
 ): ScriptedServer & { readonly target: { readonly name: string; readonly stdio: object } } {
+  // The gateway hands on variables that it knows, and no others.
+  const { NODE_COMPILE_CACHE } = process.env;
+  const env = NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE };
   return {
     target: Object.assign(
       { name },
-      { stdio: { cmd: process.execPath, args: [CHILD, JSON.stringify(answers)] } },
+      { stdio: { cmd: process.execPath, args: [CHILD, JSON.stringify(answers)], env } },
     ),
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };

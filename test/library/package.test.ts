@@ -124,8 +124,10 @@ describe('a program with the installed package', () => {
       const strict = { ...compilerOptions, skipLibCheck: false };
       writeFileSync(own, JSON.stringify({ compilerOptions: strict, files: ['program.ts'] }));
       const tsc = join(root, 'node_modules/.bin/tsc');
-      for (const project of [file, own]) {
-        const { stdout } = await run(tsc, ['-p', project], { cwd: folder.path }).catch((error) => error);
+      // One way to find modules is enough for the examples.
+      for (const project of moduleResolution === 'nodenext' ? [file, own] : [own]) {
+        const options = ['-p', project, '--checkers', '1'];
+        const { stdout } = await run(tsc, options, { cwd: folder.path }).catch((error) => error);
         expect(stdout).toBe('');
       }
     },
@@ -200,9 +202,9 @@ describe('a program with the installed package', () => {
           await (await gateway.fetch('/')).text();
         }
       };
-      await start(50);
+      await start(30);
       const before = await used();
-      await start(100);
+      await start(60);
       const grown = await used() - before;
       console.log(JSON.stringify({ grown, handles: process.getActiveResourcesInfo() }));`;
     const file = join(folder.path, 'heap.mjs');
@@ -212,8 +214,8 @@ describe('a program with the installed package', () => {
       timeout: 60_000,
     });
     const { grown, handles } = JSON.parse(stdout);
-    // 20 kB for each of them would be 2 MB.
-    expect(grown).toBeLessThan(2_000_000);
+    // 20 kB for each of them would be 1.2 MB.
+    expect(grown).toBeLessThan(1_200_000);
     expect(handles.filter((name: string) => !/^(?:TTYWrap|PipeWrap|CloseReq)$/.test(name))).toEqual([]);
   });
 });

@@ -7,7 +7,7 @@ import { type ServeProcess, serve } from '../../kit/process.ts';
 import { repeats } from '../../kit/thorough.ts';
 import { until } from '../../kit/until.ts';
 
-const CYCLES = repeats(4, 500);
+const CYCLES = repeats(2, 500);
 const CLIENTS = 8;
 /** Of each cycle: some end before it is used up, and some after. */
 const LIMIT = 1_000;

@@ -129,7 +129,7 @@ describe('JavaScript prototypes in CEL', () => {
           expect(error.reason).not.toBe('internal');
         }
       }),
-      { numRuns: repeats(600, 10_000) },
+      { numRuns: repeats(300, 10_000) },
     );
   });
 });

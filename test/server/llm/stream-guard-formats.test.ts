@@ -123,7 +123,7 @@ describe('guarded streams of every format', () => {
           expect(stream).not.toContain('1111');
           expect(WIRES[format].text(kind, stream)).toBe(`${before} ${MASK} ${after}`);
         }),
-        { numRuns: repeats(8, 100), endOnFailure: true },
+        { numRuns: repeats(3, 100), endOnFailure: true },
       );
     },
   );
@@ -280,7 +280,7 @@ describe('guarded streams of which every event arrives alone', () => {
             expect(stream).not.toMatch(/4111 1|aB3/);
           },
         ),
-        { numRuns: repeats(15, 200), endOnFailure: true },
+        { numRuns: repeats(6, 200), endOnFailure: true },
       );
     },
   );
@@ -304,7 +304,7 @@ describe('guarded streams of which every event arrives alone', () => {
         const stream = await guarded('chat', WIRES.chat.events('content', parts), check);
         expect(WIRES.chat.text('content', stream)).toBe(every.mask(text));
       }),
-      { numRuns: repeats(30, 300), endOnFailure: true },
+      { numRuns: repeats(12, 300), endOnFailure: true },
     );
   });
 

@@ -1,12 +1,13 @@
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { messageOf } from '../../../src/core/errors.ts';
 import { ERAS } from '../../kit/both-eras.ts';
 import { mcpConfig } from '../../kit/config.ts';
-import { gateway } from '../../kit/gateway.ts';
+import { gateway, parseAccessLine, type TestGateway } from '../../kit/gateway.ts';
 import { type McpReply, openSession, post, toolCall } from '../../kit/mcp.ts';
 import { mcpUpstream } from '../../kit/mcp-upstream.ts';
 import type { Answers } from '../../kit/scripted-answers.ts';
-import { overHttp, overStdio, TRANSPORTS } from '../../kit/scripted-server.ts';
+import { overHttp, overStdio, type ScriptedServer, TRANSPORTS } from '../../kit/scripted-server.ts';
+import { until } from '../../kit/until.ts';
 
 // JSON-RPC responses that servers send and the specification does not allow. The client always gets one that it allows, and
 // the gateway and its access log go on.
@@ -74,19 +75,43 @@ function expectValid({ messages }: McpReply, id: number): void {
   else expect(error).toMatchObject({ code: expect.any(Number), message: expect.any(String) });
 }
 
+/** A server with a tool for each shape, which answers calls with it. */
+const TOOLS = SHAPES.map((_, at) => ({ name: `t${at}`, inputSchema: { type: 'object' } }));
+const ALL_SHAPES: Answers = {
+  'tools/list': `{"jsonrpc":"2.0","id":@id,"result":${JSON.stringify({ tools: TOOLS })}}`,
+  ...Object.fromEntries(
+    SHAPES.map(([members], at) => [`tools/call t${at}`, `{"jsonrpc":"2.0","id":@id,${members}}`]),
+  ),
+};
+const SHAPES_OF_TOOLS = SHAPES.map(([members, expected], at) => [members, expected, at] as const);
+
 describe.each(TRANSPORTS)('a server over %s', (_name, start) => {
-  test.each(SHAPES)('that answers a call with %s', async (members, expected) => {
-    await using server = await start(response(members));
-    await using gate = await gateway(mcpConfig([server.target]));
-    const session = await openSession(`${gate.url}/mcp`);
-    const reply = await session.send(toolCall(7, 't'));
+  let server: ScriptedServer;
+  let gate: TestGateway;
+  let session: Awaited<ReturnType<typeof openSession>>;
+  beforeAll(async () => {
+    server = await start(ALL_SHAPES);
+    gate = await gateway(mcpConfig([server.target]));
+    session = await openSession(`${gate.url}/mcp`);
+  });
+  afterAll(async () => {
+    await gate.close();
+    await server[Symbol.asyncDispose]();
+  });
+
+  test.each(SHAPES_OF_TOOLS)('that answers a call with %s', async (_members, expected, at) => {
+    const reply = await session.send(toolCall(7, `t${at}`));
     expectValid(reply, 7);
     expect(reply.messages[0]).toMatchObject(expected);
     const { error } = reply;
-    const line = await gate.accessLine(3);
+    const logged = (): string | undefined => gate.accessLog.find((line) => line.includes(`=t${at} `));
+    await until(() => logged() !== undefined);
+    const line = parseAccessLine(logged() ?? '');
     expect(line['mcp.error.code']).toBe(error === undefined ? undefined : String(error.code));
-    // The gateway goes on.
-    expect((await session.request('tools/list')).result.tools).toHaveLength(1);
+  });
+
+  test('goes on after all of them', async () => {
+    expect((await session.request('tools/list')).result.tools).toHaveLength(SHAPES.length);
   });
 
   test('that answers every request with "error": null beside the result', async () => {
@@ -139,14 +164,16 @@ describe.each(TRANSPORTS)('a notification over %s', (_name, start) => {
   });
 });
 
-test.each(SHAPES)('a server of several that answers a call with %s', async (members, expected) => {
-  await using server = await overHttp(response(members));
+test('a server of several that answers calls with each of these', async () => {
+  await using server = await overHttp(ALL_SHAPES);
   await using other = await overHttp({}, 'b');
   await using gate = await gateway(mcpConfig([server.target, other.target]));
   const session = await openSession(`${gate.url}/mcp`);
-  const reply = await session.send(toolCall(7, 'a_t'));
-  expectValid(reply, 7);
-  expect(reply.messages[0]).toMatchObject(expected);
+  for (const [members, expected, at] of SHAPES_OF_TOOLS) {
+    const reply = await session.send(toolCall(7, `a_t${at}`));
+    expectValid(reply, 7);
+    expect(reply.messages[0], members).toMatchObject(expected);
+  }
 });
 
 describe.each(ERAS)('a caller of revision %s', (_revision, connect) => {

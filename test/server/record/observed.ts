@@ -22,8 +22,8 @@ export interface Observed extends AsyncDisposable {
   readonly url: string;
   /** Of each port, in the order of the configuration. */
   readonly urls: readonly string[];
-  /** All that is kept or shown, once a line with this word is in the access log. */
-  everything(word: string): Promise<string>;
+  /** All that is kept or shown, once so many lines with this word are in the access log; one unless told otherwise. */
+  everything(word: string, lines?: number): Promise<string>;
 }
 
 /** `sections`: the configuration, with `config` merged into that of the record. */
@@ -39,8 +39,8 @@ export async function observed(
   return {
     url: gate.url,
     urls: gate.ports.map((port) => `http://127.0.0.1:${port}`),
-    async everything(word) {
-      await until(() => gate.accessLog.some((line) => line.includes(word)));
+    async everything(word, lines = 1) {
+      await until(() => gate.accessLog.filter((line) => line.includes(word)).length >= lines);
       const count = gate.accessLog.length;
       const records = await recording.records('limit=100', count);
       await until(() => trace.of('requestFinished').length >= count);

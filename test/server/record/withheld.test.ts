@@ -59,36 +59,55 @@ const regex = (action: 'mask' | 'reject', phase: 'request' | 'response') => ({
   methods: { 'tools/call': phase },
 });
 
-describe.each(ERAS)('in revision %s, of a tool call', (_, connect) => {
-  /** Calls a tool through a gateway with these processors, and returns the reply and all that is kept of it. */
-  async function called(processor: object, targets: object[], name: string, args: object = {}) {
+/** A tool call: what guards it, where it goes and what it says. */
+interface Call {
+  readonly processor: object;
+  readonly targets: readonly object[];
+  readonly name: string;
+  readonly args?: object;
+}
+
+describe.each(ERAS)('in revision %s, of tool calls', (_, connect) => {
+  /** Sends calls through one gateway, each through a route of its own, and returns the replies and all that is kept of them. */
+  async function called(calls: readonly Call[]) {
     const deny = 'has(mcp.tool.arguments.text) && mcp.tool.arguments.text == "never"';
-    const policies = {
-      ...RULE,
-      mcpAuthorization: { rules: [{ deny }, 'true'] },
-      mcpGuardrails: { processors: [processor] },
-    };
-    const routes = [{ name: 'tools', policies, backends: [{ mcp: { targets } }] }];
+    const routes = calls.map(({ processor, targets }, at) => ({
+      name: `tools${at}`,
+      matches: [{ path: { pathPrefix: `/${at}` } }],
+      policies: {
+        ...RULE,
+        mcpAuthorization: { rules: [{ deny }, 'true'] },
+        mcpGuardrails: { processors: [processor] },
+      },
+      backends: [{ mcp: { targets } }],
+    }));
     await using sinks = await observed({ frontendPolicies, gateways: { default: { port: 0, routes } } });
-    const caller = await connect(`${sinks.url}/mcp`);
-    const { text, error } = await caller.call(name, args);
-    return { text, error, found: found(await sinks.everything('tools/call')) };
+    const replies = await Promise.all(
+      calls.map(async ({ name, args = {} }, at) => (await connect(`${sinks.url}/${at}`)).call(name, args)),
+    );
+    return { replies, found: found(await sinks.everything('tools/call', calls.length)) };
   }
 
-  describe.each([
-    ['one target', [chaos('a', '--tools=echo')], 'echo'],
-    ['two targets', [chaos('a', '--tools=echo'), chaos('b')], 'a_echo'],
-  ])('with %s', (_targets, targets, name) => {
-    test.each([
-      ['rejected by a pattern', regex('reject', 'request'), -32001],
-      ['masked by a pattern', regex('mask', 'request'), undefined],
-      ['not checked because the webhook is away', UNREACHABLE, -32603],
-    ])('arguments that are %s are kept nowhere', async (_how, processor, code) => {
-      const secret = canary();
-      const reply = await called(processor, targets, name, { text: secret, deep: [`x ${secret}`] });
-      expect(reply.error?.code).toBe(code);
-      expect(reply.found).toEqual([]);
-    });
+  test('arguments that are rejected, masked or not checked as the webhook is away are kept nowhere', async () => {
+    const places = [
+      [[chaos('a', '--tools=echo')], 'echo'],
+      [[chaos('a', '--tools=echo'), chaos('b')], 'a_echo'],
+    ] as const;
+    const ways = [
+      [regex('reject', 'request'), -32001],
+      [regex('mask', 'request'), undefined],
+      [UNREACHABLE, -32603],
+    ] as const;
+    const calls = places.flatMap(([targets, name]) =>
+      ways.map(([processor]) => {
+        const secret = canary();
+        return { processor, targets, name, args: { text: secret, deep: [`x ${secret}`] } };
+      }),
+    );
+    const { replies, found: kept } = await called(calls);
+    const codes = ways.map(([, code]) => code);
+    expect(replies.map(({ error }) => error?.code)).toEqual([...codes, ...codes]);
+    expect(kept).toEqual([]);
   });
 
   test('arguments that a webhook rejects are kept nowhere', async () => {
@@ -97,51 +116,69 @@ describe.each(ERAS)('in revision %s, of a tool call', (_, connect) => {
       response.end(JSON.stringify({ action })),
     );
     const processor = { kind: 'webhook', host: service.address };
-    const reply = await called(processor, [chaos('a', '--tools=echo')], 'echo', { text: canary() });
-    expect(reply.error.message).toContain('not this');
-    expect(reply.found).toEqual([]);
+    const targets = [chaos('a', '--tools=echo')];
+    const { replies, found: kept } = await called([
+      { processor, targets, name: 'echo', args: { text: canary() } },
+    ]);
+    expect(replies[0]?.error.message).toContain('not this');
+    expect(kept).toEqual([]);
   });
 
-  test.each([
-    ['a result', 'rejected', regex('reject', 'response'), -32001],
-    ['a result', 'masked', regex('mask', 'response'), undefined],
-    ['an error', 'rejected', regex('reject', 'response'), -32001],
-    ['an error', 'masked', regex('mask', 'response'), -32050],
-  ])('%s that is %s is kept nowhere', async (what, _how, processor, code) => {
+  test('results and errors that are rejected or masked are kept nowhere', async () => {
     const secret = canary();
-    const answer =
-      what === 'an error'
-        ? { error: { code: -32050, message: secret, data: { deep: [secret] } } }
-        : { result: { content: [{ type: 'text', text: secret }], structuredContent: { deep: [secret] } } };
-    const text = JSON.stringify({ jsonrpc: '2.0', id: '@', ...answer }).replace('"@"', '@id');
-    await using server = await overHttp({ 'tools/call': text });
-    const reply = await called(processor, [server.target], 't');
-    expect(reply.error?.code).toBe(code);
-    expect(reply.text).not.toContain(secret);
-    expect(reply.found).toEqual([]);
+    const answer = (members: object): string =>
+      JSON.stringify({ jsonrpc: '2.0', id: '@', ...members }).replace('"@"', '@id');
+    const content = [{ type: 'text', text: secret }];
+    const result = answer({ result: { content, structuredContent: { deep: [secret] } } });
+    const error = answer({ error: { code: -32050, message: secret, data: { deep: [secret] } } });
+    await using answering = await overHttp({ 'tools/call': result });
+    await using failing = await overHttp({ 'tools/call': error });
+    const { replies, found: kept } = await called(
+      [answering, failing].flatMap(({ target }) =>
+        (['reject', 'mask'] as const).map((action) => ({
+          processor: regex(action, 'response'),
+          targets: [target],
+          name: 't',
+        })),
+      ),
+    );
+    expect(replies.map((reply) => reply.error?.code)).toEqual([-32001, undefined, -32001, -32050]);
+    expect(replies.map(({ text }) => text).join()).not.toContain(secret);
+    expect(kept).toEqual([]);
   });
 
-  test.each([
-    ['a page with status 200', 200, 'text/html'],
-    ['a page with status 500', 500, 'text/html'],
-    ['a JSON error with status 400', 400, 'application/json'],
-  ])('%s instead of a result is kept nowhere, and not sent to the client', async (_what, status, type) => {
-    for (const more of [[], [chaos('b')]]) {
-      const secret = canary();
-      await using server = await mcpUpstream({
-        script: ({ message }, response) => {
-          if (message?.method !== 'tools/call') return false;
-          response.writeHead(status, { 'content-type': type }).end(`{"error":"<b>${secret}</b>"}`);
-          return true;
-        },
-      });
-      const targets = [{ name: 'a', mcp: { host: server.url } }, ...more];
-      const name = more.length === 0 ? 'echo' : 'a_echo';
-      const reply = await called(regex('mask', 'response'), targets, name);
-      expect(server.of('tools/call')).not.toEqual([]);
-      expect(reply.text).not.toContain(secret);
-      expect(reply.found).toEqual([]);
-    }
+  test('a page or an error of HTTP instead of a result is kept nowhere, and not sent to the client', async () => {
+    const secret = canary();
+    const pages = [
+      [200, 'text/html'],
+      [500, 'text/html'],
+      [400, 'application/json'],
+    ] as const;
+    let asked = 0;
+    await using servers = new AsyncDisposableStack();
+    const calls: Call[] = [];
+    for (const [status, type] of pages)
+      for (const more of [[], [chaos('b')]]) {
+        const server = servers.use(
+          await mcpUpstream({
+            script: ({ message }, response) => {
+              if (message?.method !== 'tools/call') return false;
+              asked += 1;
+              response.writeHead(status, { 'content-type': type }).end(`{"error":"<b>${secret}</b>"}`);
+              return true;
+            },
+          }),
+        );
+        calls.push({
+          processor: regex('mask', 'response'),
+          targets: [{ name: 'a', mcp: { host: server.url } }, ...more],
+          name: more.length === 0 ? 'echo' : 'a_echo',
+        });
+      }
+    const { replies, found: kept } = await called(calls);
+    expect(asked).toBe(calls.length);
+    expect(replies.map(({ text }) => text).join()).not.toContain(secret);
+    expect(kept).toEqual([]);
   });
 });
 
@@ -154,29 +191,40 @@ const FORMATS: readonly [path: string, request: (text: string) => object][] = [
 ];
 
 describe('of a model call', () => {
-  /** Sends a call through a gateway with these guardrails, and returns the reply and all that is kept of it. */
-  async function called(guardrails: object, answer: Answer | undefined, path: string, body: object) {
+  /** Sends calls through a gateway with these guardrails, and returns the replies and all that is kept of them. */
+  async function called(
+    guardrails: object,
+    answer: Answer | undefined,
+    ...calls: readonly (readonly [path: string, body: object])[]
+  ) {
     await using provider = await llmProvider(answer);
     await using sinks = await observed({
       frontendPolicies,
       ...llmSection(provider, { guardrails, policies: RULE }),
     });
     const headers = { 'content-type': 'application/json' };
-    const reply = await send(`${sinks.url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
-    return { status: reply.status, text: reply.text, found: found(await sinks.everything('POST')) };
+    const replies = await Promise.all(
+      calls.map(([path, body]) =>
+        send(`${sinks.url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) }),
+      ),
+    );
+    return {
+      statuses: replies.map(({ status }) => status),
+      text: replies.map(({ text }) => text).join(''),
+      found: found(await sinks.everything('POST', calls.length)),
+    };
   }
 
   const request = (action: string) => ({ request: [{ regex: { action, rules: RULES } }] });
   const response = (action: string) => ({ response: [{ regex: { action, rules: RULES } }] });
 
-  test.each(FORMATS)('a prompt to %s that is masked or rejected is kept nowhere', async (path, body) => {
-    for (const [action, status] of [
-      ['mask', 200],
-      ['reject', 403],
-    ] as const) {
-      const reply = await called(request(action), undefined, path, body(canary()));
-      expect([reply.status, reply.found]).toEqual([status, []]);
-    }
+  test.each([
+    ['masked', 'mask', 200],
+    ['rejected', 'reject', 403],
+  ])('a prompt in any format that is %s is kept nowhere', async (_what, action, status) => {
+    const calls = FORMATS.map(([path, body]) => [path, body(canary())] as const);
+    const reply = await called(request(action), undefined, ...calls);
+    expect([reply.statuses, reply.found]).toEqual([FORMATS.map(() => status), []]);
   });
 
   test('a prompt is kept nowhere if the webhook that checks it rejects it, answers nonsense or is away', async () => {
@@ -190,8 +238,9 @@ describe('of a model call', () => {
       ['127.0.0.1:1', 503],
     ] as const) {
       const guardrails = { request: [{ webhook: { target: { host } } }] };
-      const reply = await called(guardrails, undefined, '/v1/chat/completions', body?.(canary()) ?? {});
-      expect([reply.status, reply.found]).toEqual([status, []]);
+      const call = ['/v1/chat/completions', body?.(canary()) ?? {}] as const;
+      const reply = await called(guardrails, undefined, call);
+      expect([reply.statuses, reply.found]).toEqual([[status], []]);
     }
   });
 
@@ -207,8 +256,8 @@ describe('of a model call', () => {
     const secret = canary();
     const answer = stream ? streamed(`say ${secret} now`) : answering(completion(`say ${secret} now`));
     const body = { model: 'm', stream, messages: [{ role: 'user', content: 'Hi' }] };
-    const reply = await called(response(action), answer, '/v1/chat/completions', body);
-    expect([reply.status, reply.found]).toEqual([status, []]);
+    const reply = await called(response(action), answer, ['/v1/chat/completions', body]);
+    expect([reply.statuses, reply.found]).toEqual([[status], []]);
     expect(reply.text).not.toContain(secret);
   });
 });

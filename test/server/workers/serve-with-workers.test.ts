@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { cli } from '../../kit/cli.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { AUDIENCE, startIdp } from '../../kit/idp.ts';
 import { isAlive } from '../../kit/is-alive.ts';
@@ -37,12 +38,16 @@ function workersOf({ pid }: ServeProcess): number[] {
 }
 
 describe('agctl serve with config.workers', () => {
-  test('says how many workers it has, and leaves none when it stops', async () => {
-    await using running = await serve(HELLO);
+  test('says how many workers it has, stops none that gets a signal of its process group, and leaves none when it stops', async () => {
+    // The name and the numbers in quotes of upstream.
+    await using running = await serve(HELLO.replace('"workers":2', '"workerThreads":"2"'));
     expect(running.stderr).toMatch(/^ready in \d+ ms with 2 workers\./m);
     const pids = workersOf(running);
     expect(pids).toHaveLength(2);
-    expect((await freshly(running.url)).text).toBe('hello');
+    for (const pid of pids)
+      for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(pid, signal);
+    for (let index = 0; index < 6; index++) expect((await freshly(running.url)).text).toBe('hello');
+    expect(pids.every(isAlive)).toBe(true);
     running.kill('SIGTERM');
     expect(await running.finished).toMatchObject({
       code: 0,
@@ -67,21 +72,14 @@ describe('agctl serve with config.workers', () => {
     await backend[Symbol.asyncDispose]();
   });
 
-  test('that is killed takes its workers with it', async () => {
-    await using running = await serve(HELLO);
+  test('that is killed takes its workers with it, and leaves no folder of sockets', async () => {
+    await using folder = await temporaryFolder();
+    await using running = await serve(HELLO, { env: { TMPDIR: folder.path } });
     const pids = workersOf(running);
+    expect(readdirSync(folder.path)).toHaveLength(1);
     running.kill('SIGKILL');
     await running.finished;
-    await until(() => !pids.some(isAlive));
-  });
-
-  test('does not stop workers that get the signals of its process group', async () => {
-    await using running = await serve(HELLO);
-    const pids = workersOf(running);
-    for (const pid of pids)
-      for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(pid, signal);
-    for (let index = 0; index < 6; index++) expect((await freshly(running.url)).text).toBe('hello');
-    expect(pids.every(isAlive)).toBe(true);
+    await until(() => !pids.some(isAlive) && readdirSync(folder.path).length === 0);
   });
 
   test('reports a port that is in use at its place in the file', async () => {
@@ -96,18 +94,13 @@ describe('agctl serve with config.workers', () => {
   });
 
   test('reports both names of the number of workers', async () => {
-    const { code, stderr } = await agctl(['serve', '-f', '-'], {
+    const { code, stderr } = await cli(['serve', '-f', '-'], {
       input: JSON.stringify({ ...(JSON.parse(HELLO) as object), config: { workers: 2, workerThreads: '2' } }),
     });
     expect([code, stderr]).toEqual([
       1,
       expect.stringContaining('`workers` and `workerThreads` cannot be used together'),
     ]);
-  });
-
-  test('accepts the name and the numbers in quotes of upstream', async () => {
-    await using running = await serve(HELLO.replace('"workers":2', '"workerThreads":"3"'));
-    expect(workersOf(running)).toHaveLength(3);
   });
 
   test('recovers from more connections than it may have open files', async () => {
@@ -148,14 +141,6 @@ describe('agctl serve with config.workers', () => {
     running.kill('SIGTERM');
     await running.finished;
     expect(readdirSync(folder.path)).toEqual([]);
-  });
-
-  test('that is killed leaves no folder of sockets', async () => {
-    await using folder = await temporaryFolder();
-    await using running = await serve(HELLO, { env: { TMPDIR: folder.path } });
-    expect(readdirSync(folder.path)).toHaveLength(1);
-    running.kill('SIGKILL');
-    await until(() => readdirSync(folder.path).length === 0);
   });
 
   test('reads changed key files in all workers', async () => {

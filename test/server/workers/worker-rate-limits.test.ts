@@ -52,17 +52,8 @@ class Client implements Disposable {
   }
 }
 
-test('two workers together admit exactly 2,000 requests of a limit of 2,000 under parallel load', async () => {
-  await using gate = await workerGateway(CONFIG);
-  const agent = new Agent({ keepAlive: true, maxSockets: 16 });
-  const replies = await Promise.all(Array.from({ length: 3000 }, () => send(gate.url, { agent })));
-  agent.destroy();
-  const statuses = replies.map(({ status }) => status);
-  expect(statuses.filter((status) => status === 200)).toHaveLength(2000);
-  expect(statuses.filter((status) => status === 429)).toHaveLength(1000);
-});
-
-test('tokens that a worker holds and does not use are available to the other worker', async () => {
+// test/server/workers/workers.test.ts sends requests in parallel.
+test('of 2,000 requests exactly 2,000 are admitted: tokens that a worker holds and does not use are available to the other one', async () => {
   await using gate = await workerGateway(CONFIG);
   using first = new Client(gate);
   using second = new Client(gate);

@@ -8,7 +8,7 @@ import { temporaryFolder } from '../../../kit/folder.ts';
 import { repeats } from '../../../kit/thorough.ts';
 
 const CHILD = join(import.meta.dirname, 'embedding-child.ts');
-const KILLS = repeats(8, 100);
+const KILLS = repeats(4, 100);
 /** Lines after which a child is killed, so that kills hit different states of the queue. */
 const LINES = 12;
 

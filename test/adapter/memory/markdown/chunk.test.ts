@@ -52,7 +52,7 @@ describe('Markdown chunks', () => {
           expect(chunk.trim()).not.toBe('');
         }
       }),
-      { numRuns: repeats(50, 1_000) },
+      { numRuns: repeats(20, 1_000) },
     );
   });
 
@@ -64,7 +64,7 @@ describe('Markdown chunks', () => {
           expect(dense(texts(text).join(''))).toBe(dense(text));
         },
       ),
-      { numRuns: repeats(150, 2_000) },
+      { numRuns: repeats(80, 2_000) },
     );
   });
 

@@ -59,7 +59,7 @@ async function check(folder: string, said: readonly string[]): Promise<void> {
 test('killing imports and deletions with SIGKILL loses no acknowledged batch and leaves no deleted byte', async () => {
   await using folder = await temporaryFolder();
   const said: string[] = [];
-  for (let round = 0; round < repeats(4, 40); round++) {
+  for (let round = 0; round < repeats(2, 40); round++) {
     const lines = 5 + ((round * 7) % 20);
     said.push(...(await run([join(folder.path, 'memory.db'), `${round * 1_000}`], lines)));
     await check(folder.path, said);

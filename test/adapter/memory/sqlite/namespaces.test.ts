@@ -197,7 +197,7 @@ function creator(folder: string, wrap: readonly string[] = [], attempts = 1e9) {
 test('a namespace whose first write was acknowledged survives kill -9, and no other one is damaged', async () => {
   await using folder = await temporaryFolder();
   const acknowledged: string[] = [];
-  for (let round = 0; round < repeats(3, 40); round++) {
+  for (let round = 0; round < repeats(2, 40); round++) {
     const { child, says, ended } = creator(folder.path);
     const wanted = 1 + Math.floor(Math.random() * 12);
     for (let n = 0; n < wanted; n++) acknowledged.push(String((await says.next()).value));

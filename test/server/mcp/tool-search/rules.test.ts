@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { policyKinds } from '../../../../src/server/features.ts';
 import { rateLimitService } from '../../../../src/server/policies/envoy/rate-limit-service.ts';
 import { askPolicy } from '../../../kit/authz.ts';
@@ -41,6 +41,8 @@ async function wrapped(caller: Caller, name: string, args?: object): Promise<Mcp
   const message = reply.error.message.replace(/\. Use search_tools to find tools\.$/, '');
   return { ...reply, error: { ...reply.error, message } };
 }
+
+type Opened = Awaited<ReturnType<typeof opened>>;
 
 async function opened(connect: Connect, { policies, backend, targets = [A, B], token }: Route) {
   const route = policies && { policies };
@@ -176,65 +178,76 @@ describe.each(ERAS)('with tool search, for a caller of revision %s,', (_revision
     }
   });
 
-  // Hmbown/Codewhale#5157: filters decided on lists only, and calls by another spelling passed.
-  // Names that some program between client and server could take for `a_delete_all`, which no caller may use.
-  test.each([
-    ['A_delete_all'],
-    ['a_Delete_All'],
-    ['a_delete_all '],
-    [' a_delete_all'],
-    ['a_delete_all\u0000'],
-    ['a_delete_all\n'],
-    ['a_delete_\u200ball'],
-    ['a＿delete_all'],
-    ['а_delete_all'],
-    ['a_dele\u0074e_all'],
-    ['a__delete_all'],
-    ['a.delete_all'],
-    ['a+delete_all'],
-    ['b_a_delete_all'],
-    ['a_b_delete_all'],
-    ['delete_all'],
-    ['../a_delete_all'],
-    ['a_delete%5Fall'],
-    ['a_delete_all\ud800'],
-    [['a_delete_all']],
-    [{ name: 'a_delete_all' }],
-    [Object('a_delete_all')],
-  ])('call_tool with the name %j does not reach a denied tool', async (name) => {
-    const rules = ['mcp.tool.name == "echo" || mcp.tool.name == "received"'];
-    await using own = await opened(connect, { policies: { mcpAuthorization: { rules } } });
-    const reply = await own.caller.call('call_tool', { name, arguments: {} });
-    expect(reply.result?.isError ?? reply.error !== undefined).toBe(true);
-    expect(await received(own.caller)).toEqual([]);
-  });
+  describe('whatever call_tool is given,', () => {
+    let named: Opened;
+    let denying: Opened;
+    beforeAll(async () => {
+      const allow = ['mcp.tool.name == "echo" || mcp.tool.name == "received"'];
+      const deny = [{ deny: 'mcp.tool.name == "delete_all"' }, 'true'];
+      named = await opened(connect, { policies: { mcpAuthorization: { rules: allow } } });
+      denying = await opened(connect, { policies: { mcpAuthorization: { rules: deny } } });
+    });
+    afterAll(async () => {
+      await named[Symbol.asyncDispose]();
+      await denying[Symbol.asyncDispose]();
+    });
 
-  test.each([
-    '{"name":"call_tool","arguments":{"name":"a_echo","name":"a_delete_all"}}',
-    '{"name":"call_tool","arguments":{"name":"a_echo","Name":"a_delete_all"}}',
-    '{"name":"call_tool","arguments":{"name":"a_echo","\\u006eame":"a_delete_all"}}',
-    '{"name":"call_tool","arguments":{"\\u006eame":"\\u0061_delete_all"}}',
-    '{"name":"call_tool","arguments":{"name":"call_tool","arguments":{"name":"a_delete_all"}}}',
-    '{"name":"call_tool","arguments":{"name":"a_echo"},"arguments":{"name":"a_delete_all"}}',
-    '{"name":"call_tool","name":"a_delete_all","arguments":{"name":"a_echo"}}',
-    '{"name":"a_delete_all","arguments":{"name":"a_echo"}}',
-    '{"name":"call_tool","arguments":"{\\"name\\":\\"a_delete_all\\"}"}',
-    '{"name":"call_tool","arguments":[{"name":"a_delete_all"}]}',
-    '{"name":"call_tool","arguments":{"__proto__":{"name":"a_delete_all"}}}',
-    '{"name":"call_tool","arguments":{"name":"search_tools","arguments":{"name":"a_delete_all"}}}',
-    '{"name":"call_tool","arguments":{"name":"a_delete_all","arguments":"{\\"m\\":1}"}}',
-    '{"name":"call_tool","arguments":{"name":"a_delete_all","arguments":"x"}}',
-    '{"name":"\\u0063all_tool","arguments":{"name":"a_delete_all"}}',
-  ])('the parameters %s do not reach a denied tool', async (params) => {
-    const rules = [{ deny: 'mcp.tool.name == "delete_all"' }, 'true'];
-    await using own = await opened(connect, { policies: { mcpAuthorization: { rules } } });
-    const { message, headers } = own.caller.request('tools/call', { name: 'call_tool' });
-    const meta = (message as Json).params._meta;
-    const sent = meta === undefined ? params : `${params.slice(0, -1)},"_meta":${JSON.stringify(meta)}}`;
-    const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${sent}}`;
-    const reply = await post(`${own.gate.url}/mcp`, body, headers);
-    expect(reply.result?.isError ?? reply.error !== undefined).toBe(true);
-    expect((await received(own.caller)).filter(({ name }) => name !== 'echo')).toEqual([]);
+    // Hmbown/Codewhale#5157: filters decided on lists only, and calls by another spelling passed.
+    // Names that some program between client and server could take for `a_delete_all`, which no caller may use.
+    test.each([
+      ['A_delete_all'],
+      ['a_Delete_All'],
+      ['a_delete_all '],
+      [' a_delete_all'],
+      ['a_delete_all\u0000'],
+      ['a_delete_all\n'],
+      ['a_delete_\u200ball'],
+      ['a＿delete_all'],
+      ['а_delete_all'],
+      ['a_dele\u0074e_all'],
+      ['a__delete_all'],
+      ['a.delete_all'],
+      ['a+delete_all'],
+      ['b_a_delete_all'],
+      ['a_b_delete_all'],
+      ['delete_all'],
+      ['../a_delete_all'],
+      ['a_delete%5Fall'],
+      ['a_delete_all\ud800'],
+      [['a_delete_all']],
+      [{ name: 'a_delete_all' }],
+      [Object('a_delete_all')],
+    ])('the name %j does not reach a denied tool', async (name) => {
+      const reply = await named.caller.call('call_tool', { name, arguments: {} });
+      expect(reply.result?.isError ?? reply.error !== undefined).toBe(true);
+      expect(await received(named.caller)).toEqual([]);
+    });
+
+    test.each([
+      '{"name":"call_tool","arguments":{"name":"a_echo","name":"a_delete_all"}}',
+      '{"name":"call_tool","arguments":{"name":"a_echo","Name":"a_delete_all"}}',
+      '{"name":"call_tool","arguments":{"name":"a_echo","\\u006eame":"a_delete_all"}}',
+      '{"name":"call_tool","arguments":{"\\u006eame":"\\u0061_delete_all"}}',
+      '{"name":"call_tool","arguments":{"name":"call_tool","arguments":{"name":"a_delete_all"}}}',
+      '{"name":"call_tool","arguments":{"name":"a_echo"},"arguments":{"name":"a_delete_all"}}',
+      '{"name":"call_tool","name":"a_delete_all","arguments":{"name":"a_echo"}}',
+      '{"name":"a_delete_all","arguments":{"name":"a_echo"}}',
+      '{"name":"call_tool","arguments":"{\\"name\\":\\"a_delete_all\\"}"}',
+      '{"name":"call_tool","arguments":[{"name":"a_delete_all"}]}',
+      '{"name":"call_tool","arguments":{"__proto__":{"name":"a_delete_all"}}}',
+      '{"name":"call_tool","arguments":{"name":"search_tools","arguments":{"name":"a_delete_all"}}}',
+      '{"name":"call_tool","arguments":{"name":"a_delete_all","arguments":"{\\"m\\":1}"}}',
+      '{"name":"call_tool","arguments":{"name":"a_delete_all","arguments":"x"}}',
+      '{"name":"\\u0063all_tool","arguments":{"name":"a_delete_all"}}',
+    ])('the parameters %s do not reach a denied tool', async (params) => {
+      const { message, headers } = denying.caller.request('tools/call', { name: 'call_tool' });
+      const meta = (message as Json).params._meta;
+      const sent = meta === undefined ? params : `${params.slice(0, -1)},"_meta":${JSON.stringify(meta)}}`;
+      const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${sent}}`;
+      const reply = await post(`${denying.gate.url}/mcp`, body, headers);
+      expect(reply.result?.isError ?? reply.error !== undefined).toBe(true);
+      expect((await received(denying.caller)).filter(({ name }) => name !== 'echo')).toEqual([]);
+    });
   });
 });
 
@@ -307,7 +320,8 @@ describe('every policy with tool search', () => {
     expect(new Set([...Object.keys(POLICIES), ...Object.keys(NOT_OF_CALLS)])).toEqual(new Set(kinds));
     for (const [_revision, connect] of ERAS)
       for (const [name, policies] of Object.entries(POLICIES)) {
-        await using own = await opened(connect, { policies, token: key });
+        const backend = { prefixMode: 'always' };
+        await using own = await opened(connect, { policies, backend, targets: [A], token: key });
         for (const tool of ['a_echo', 'a_delete_all']) {
           const direct = outcome(await own.caller.call(tool, { m: 'ann@example.com' }));
           expect([name, outcome(await wrapped(own.caller, tool, { m: 'ann@example.com' }))]).toEqual([

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { cli } from '../../../kit/cli.ts';
 import { blocksIn } from '../../../kit/documentation.ts';
 import { temporaryFolder } from '../../../kit/folder.ts';
 import { agctl, service } from '../../../kit/process.ts';
@@ -8,7 +9,7 @@ import { until } from '../../../kit/until.ts';
 
 // Policies in files, which Node.js loads as it loads any other: in the program that is built.
 
-const configOf = (modules: object, config: object = {}): string =>
+const configOf = (modules: readonly object[], config: object = {}): string =>
   JSON.stringify({
     config,
     gateways: {
@@ -86,47 +87,40 @@ describe('policies in files', () => {
 
   test.each([
     ['a file that does not exist', { module: './none.ts' }, /AGW0107.*file not found: \S+\/none\.ts/],
-    [
-      'a file that imports one that does not exist',
-      { module: './lacks.ts' },
-      /AGW0404.*Cannot find module '\S+\/gone\.ts'/,
-    ],
-    [
-      'syntax that types cannot be removed from',
-      { module: './enum.ts' },
-      /AGW0404.*enum is not supported in strip-only mode \(\S+\/enum\.ts:1\)/,
-    ],
-    ['code that throws', { module: './throws.ts' }, /AGW0404.*not today \(\S+\/throws\.ts:2:7\)/],
-    [
-      'no default export',
-      { module: './rules.ts' },
-      /AGW0404.*expected a policy as the default export.*found none/,
-    ],
-    [
-      'options of a policy without any',
-      { module: './plain.ts', options: { team: 'reds' } },
-      /AGW0104.*takes no options/,
-    ],
     ['neither file nor name', {}, /expected either `module` or `policy`/],
     ['both file and name', { module: './plain.ts', policy: 'a' }, /expected either `module` or `policy`/],
     ['a name, as no program gives it one', { policy: 'a' }, /AGW0107.*the program gives no policy `a`/],
     ['a time limit of nothing', { module: './plain.ts', timeout: '0s' }, /AGW0104.*above zero/],
-  ])('serve refuses %s, with its place', async (_what, given, problem) => {
+  ])('serve refuses %s before it loads a file, with its place', async (_what, given, problem) => {
+    await using folder = await policyFolder();
+    folder.write('plain.ts', 'export default { name: "plain", request() {} };');
+    folder.write('gateway.yaml', configOf([given]));
+    const { code, stderr } = await cli(['serve', '-f', join(folder.path, 'gateway.yaml')]);
+    expect(code).toBe(1);
+    expect(stderr.replaceAll(/\s+/g, ' ')).toMatch(problem);
+    expect(stderr).toMatch(/gateway\.yaml:1:\d+/);
+  });
+
+  test('serve names each policy that cannot be loaded, and why, with its place', async () => {
     await using folder = await policyFolder();
     folder.write('lacks.ts', "import './gone.ts';");
     folder.write('enum.ts', 'enum Team { Reds }');
     folder.write('throws.ts', '// a comment\nthrow new Error("not today");');
-    folder.write('syntax.ts', 'const a = 1;\nexport default { name: ');
-    folder.write(
-      'lacking.ts',
-      "import { nothing } from './rules.ts'; export default { name: 'x', request: nothing };",
-    );
     folder.write('plain.ts', 'export default { name: "plain", request() {} };');
-    folder.write('gateway.yaml', configOf([given]));
+    const problems = [
+      // A file that imports one that does not exist.
+      [{ module: './lacks.ts' }, /AGW0404.*Cannot find module '\S+\/gone\.ts'/],
+      // Syntax that types cannot be removed from.
+      [{ module: './enum.ts' }, /AGW0404.*enum is not supported in strip-only mode \(\S+\/enum\.ts:1\)/],
+      [{ module: './throws.ts' }, /AGW0404.*not today \(\S+\/throws\.ts:2:7\)/],
+      [{ module: './rules.ts' }, /AGW0404.*expected a policy as the default export.*found none/],
+      [{ module: './plain.ts', options: { team: 'reds' } }, /AGW0104.*takes no options/],
+    ] as const;
+    folder.write('gateway.yaml', configOf(problems.map(([given]) => given)));
     const { code, stderr } = await agctl(['serve', '-f', join(folder.path, 'gateway.yaml')]);
     expect(code).toBe(1);
-    expect(stderr.replaceAll(/\s+/g, ' ')).toMatch(problem);
-    expect(stderr).toMatch(/gateway\.yaml:1:\d+/);
+    for (const [, problem] of problems) expect(stderr.replaceAll(/\s+/g, ' ')).toMatch(problem);
+    expect(stderr.match(/gateway\.yaml:1:\d+/g)).toHaveLength(problems.length);
   });
 
   test('config validate runs no code of a policy, and says that its file is missing', async () => {
@@ -136,7 +130,7 @@ describe('policies in files', () => {
       `import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'; writeFileSync(${JSON.stringify(join(folder.path, 'ran'))}, '');`,
     );
     folder.write('gateway.yaml', configOf([{ module: './writes.ts' }, { module: './none.ts' }]));
-    const { code, stderr } = await agctl(['config', 'validate', join(folder.path, 'gateway.yaml')]);
+    const { code, stderr } = await cli(['config', 'validate', join(folder.path, 'gateway.yaml')]);
     expect([code, existsSync(join(folder.path, 'ran'))]).toEqual([1, false]);
     expect(stderr).toContain('file not found');
   });
