@@ -53,7 +53,8 @@ test('findRepeated reads arbitrary text to its end', () => {
 });
 
 describe('foldedName', () => {
-  const characters = Array.from({ length: 0x11_00_00 }, (_, code) => code)
+  // No character from U+20000 on has a case.
+  const characters = Array.from({ length: repeats(0x2_00_00, 0x11_00_00) }, (_, code) => code)
     .filter((code) => code < 0xd8_00 || code > 0xdf_ff)
     .map((code) => String.fromCodePoint(code));
 

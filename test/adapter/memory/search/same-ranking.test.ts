@@ -26,7 +26,8 @@ beforeAll(async () => {
     () => postgres.close(),
     () => server.close(),
   );
-  for (const [source, content] of filesIn('docs'))
+  // Every second file: all of them take twice as long and ask the engines nothing else.
+  for (const [source, content] of filesIn('docs').filter((_, at) => at % 2 === 0))
     for (const store of [sqlite, postgres])
       await ingestDocument({ store, embedder }, { title: source, content, source });
 }, 180_000);

@@ -3,7 +3,7 @@ import { compareWithJose } from '../../../kit/differential.ts';
 import { repeats } from '../../../kit/thorough.ts';
 import { STRICTER } from '../../../kit/token-mutations.ts';
 
-const RUNS = repeats(1_000, 10_000);
+const RUNS = repeats(3_000, 10_000);
 
 test('mcpAuthentication accepts no mutated token that jose rejects, and is stricter only for known reasons', async () => {
   const { accepted, refused, stricter, unexplained } = await compareWithJose(RUNS, 1);
