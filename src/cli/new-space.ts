@@ -9,7 +9,7 @@ const GROWTH = '--semi-space-growth-factor';
 
 /**
  * Keeps each half of V8's space for new objects at or below `LIMITS.newSpaceHalf`, unless the user has set its size. V8 takes
- * `--max-semi-space-size` from the command line of Node.js only, which `npx agctl` does not write; so the space is measured after
+ * `--max-semi-space-size` from the command line of Node.js only, which `npx @agctl/agctl` does not write; so the space is measured after
  * each collection (20 µs) and its growth is stopped. One turn of the event loop in which it doubles twice goes past the bound; requests make
  * it double within hundreds of milliseconds. V8 makes it smaller while the process is idle; then it may grow again.
  * Returns a function that ends this: the factor is V8's own again, because flags are part of the key of compiled code on disk.

@@ -60,9 +60,10 @@ function safeText(text: string, hasStyle: boolean): string {
   return escaped(text);
 }
 
+/** A carriage return stays in the line ends of CSV (RFC 4180): alone it would overwrite its line. */
 const escaped = (text: string): string =>
-  text.replace(CONTROLS, (character) =>
-    character === '\n' || character === '\t'
+  text.replace(CONTROLS, (character, at: number) =>
+    character === '\n' || character === '\t' || text.startsWith('\r\n', at)
       ? character
       : `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );

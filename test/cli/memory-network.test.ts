@@ -14,10 +14,16 @@ const STORED = { id: 't', sessionId: 's', role: 'user', createdAt: '2026-01-01T0
 const KEY = 'adapter-key-1';
 
 let backend: FakeBackend;
+/** At all addresses, with a key. */
+let guarded: ServeProcess;
 beforeAll(async () => {
   backend = await fakeBackend(reply(201, STORED));
+  guarded = await adapter(['--host', '0.0.0.0'], { MEMORY_ADAPTER_KEY: KEY, MEMORY_API_KEY: 'k3y' });
 });
-afterAll(() => backend[Symbol.asyncDispose]());
+afterAll(async () => {
+  await guarded[Symbol.asyncDispose]();
+  await backend[Symbol.asyncDispose]();
+});
 
 const adapter = (args: readonly string[], env: RunOptions['env'] = {}): Promise<ServeProcess> =>
   service(['memory-adapter', 'serve', '--port', '0', ...args], {
@@ -33,20 +39,24 @@ describe('listening addresses of the memory services', () => {
     ['memory-adapter', ['mcp']],
     ['memory-backend', ['api']],
     ['memory', ['mcp', 'api']],
-  ] as const)('%s serve listens only on 127.0.0.1 by default', async (command, names) => {
-    await using folder = await temporaryFolder();
-    const ports = command === 'memory' ? ['--backend-port', '0'] : [];
-    await using running = await service([command, 'serve', '--port', '0', ...ports], {
-      env: { MEMORY_API_URL: backend.url, MEMORY_DATA_DIR: join(folder.path, 'data') },
-    });
-    for (const name of names) {
-      const { origin } = new URL(addressOf(running, name));
-      expect((await fetch(`${origin}/health`)).status).toBe(200);
-      await expect(fetch(`${elsewhere(origin)}/health`)).rejects.toMatchObject({
-        cause: { code: 'ECONNREFUSED' },
+  ] as const)(
+    '%s serve listens only on 127.0.0.1 by default, and prints no warning',
+    async (command, names) => {
+      await using folder = await temporaryFolder();
+      const ports = command === 'memory' ? ['--backend-port', '0'] : [];
+      await using running = await service([command, 'serve', '--port', '0', ...ports], {
+        env: { MEMORY_API_URL: backend.url, MEMORY_DATA_DIR: join(folder.path, 'data') },
       });
-    }
-  });
+      expect(running.stderr).not.toContain('warning');
+      for (const name of names) {
+        const { origin } = new URL(addressOf(running, name));
+        expect((await fetch(`${origin}/health`)).status).toBe(200);
+        await expect(fetch(`${elsewhere(origin)}/health`)).rejects.toMatchObject({
+          cause: { code: 'ECONNREFUSED' },
+        });
+      }
+    },
+  );
 
   test.each([
     [['memory-adapter', 'serve', '--host', '0.0.0.0'], {}],
@@ -77,10 +87,8 @@ describe('listening addresses of the memory services', () => {
     expect(result.structuredContent).toEqual(STORED);
   });
 
-  test('the memory services print no warning on 127.0.0.1 or with a required key', async () => {
-    await using local = await adapter([]);
-    await using guarded = await adapter(['--host', '0.0.0.0'], { MEMORY_ADAPTER_KEY: KEY });
-    expect(`${local.stderr}${guarded.stderr}`).not.toContain('warning');
+  test('the memory services print no warning with a required key', () => {
+    expect(guarded.stderr).not.toContain('warning');
     expect(guarded.stderr).not.toContain(KEY);
   });
 });
@@ -90,17 +98,16 @@ describe('the API key of the memory adapter', () => {
 
   test.each([
     ['memory-adapter', ['--host', '0.0.0.0']],
-    ['memory-adapter', []],
     ['memory', ['--backend-port', '0']],
   ] as const)('%s serve %j answers 401 without the API key and with a wrong one', async (command, args) => {
     await using folder = await temporaryFolder();
-    await using running = await service([command, 'serve', '--port', '0', ...args], {
-      env: {
-        MEMORY_API_URL: backend.url,
-        MEMORY_DATA_DIR: join(folder.path, 'data'),
-        MEMORY_ADAPTER_KEY: KEY,
-      },
-    });
+    await using own =
+      command === 'memory-adapter'
+        ? undefined
+        : await service([command, 'serve', '--port', '0', ...args], {
+            env: { MEMORY_DATA_DIR: join(folder.path, 'data'), MEMORY_ADAPTER_KEY: KEY },
+          });
+    const running = own ?? guarded;
     const url = addressOf(running, 'mcp');
     const before = backend.seen.length;
     const wrong: Record<string, string>[] = [
@@ -123,10 +130,6 @@ describe('the API key of the memory adapter', () => {
   });
 
   test("a gateway sends the adapter's API key with requestHeaderModifier in place of the client's header", async () => {
-    await using running = await adapter(['--host', '0.0.0.0'], {
-      MEMORY_ADAPTER_KEY: KEY,
-      MEMORY_API_KEY: 'k3y',
-    });
     const yaml = `
 gateways:
   default:
@@ -134,7 +137,7 @@ gateways:
     routes:
       - policies:
           requestHeaderModifier: { set: { authorization: "Bearer $MEMORY_ADAPTER_KEY" } }
-        backends: [{ mcp: { targets: [{ name: memory, mcp: { host: "${running.url}/mcp" } }] } }]
+        backends: [{ mcp: { targets: [{ name: memory, mcp: { host: "${guarded.url}/mcp" } }] } }]
 `;
     await using front = await gateway(yaml, { env: { MEMORY_ADAPTER_KEY: KEY } });
     const session = await openSession(`${front.url}/mcp`, { authorization: 'Bearer of-the-client' });

@@ -52,11 +52,18 @@ export async function followGuide(
   writeFileSync(join(bin, 'agctl'), `#!/bin/sh\nexec "${process.execPath}" "${AGCTL}" "$@"\n`, {
     mode: 0o755,
   });
+  // The gateway hands on variables that it knows, and no others: servers of npm start in two thirds of the time with compiled code.
+  const compiled = process.env['NODE_COMPILE_CACHE'] ?? join(folder.path, '.cache');
+  writeFileSync(
+    join(bin, 'node'),
+    `#!/bin/sh\nNODE_COMPILE_CACHE="${compiled}" exec "${process.execPath}" "$@"\n`,
+    { mode: 0o755 },
+  );
   const env = {
     PATH: [bin, dirname(process.execPath), '/usr/bin:/bin'].join(':'),
     HOME: folder.path,
     // Otherwise each guide compiles agctl for its own HOME.
-    NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? join(folder.path, '.cache'),
+    NODE_COMPILE_CACHE: compiled,
     ...(addresses.ADMIN_ADDR === undefined ? {} : { AGCTL_ADMIN: addresses.ADMIN_ADDR }),
     ...{ ADMIN_ADDR: 'off', STATS_ADDR: 'off', READINESS_ADDR: 'off', ...addresses },
   };

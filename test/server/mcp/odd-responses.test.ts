@@ -301,16 +301,6 @@ describe('a number or length that a server chose', () => {
     },
   );
 
-  test('is no bound for the items of a page: 60 000 tools are listed', async () => {
-    // JavaScript engines refuse a function call with over about 120 000 arguments.
-    const tools = Array.from({ length: 60_000 }, (_, index) => `{"name":"t${index}"}`).join(',');
-    await using server = await overHttp({ 'tools/list': answer(`{"tools":[${tools}]}`) });
-    await using other = await overHttp({}, 'b');
-    await using gate = await gateway(mcpConfig([server.target, other.target]));
-    const session = await openSession(`${gate.url}/mcp`);
-    expect((await session.request('tools/list')).result.tools).toHaveLength(60_001);
-  });
-
   test('is no bound for the message of an error, of which the log keeps the beginning', async () => {
     const message = 'x'.repeat(2_000_000);
     await using server = await overHttp(response(`"error":{"code":-32603,"message":"${message}"}`));

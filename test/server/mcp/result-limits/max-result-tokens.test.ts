@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ERAS } from '../../../kit/both-eras.ts';
 import { chaos, mcpConfig } from '../../../kit/config.ts';
 import {
@@ -25,8 +25,13 @@ import { recorded } from '../../../kit/trace.ts';
 // lucianfialho/effect-gates#69) or so that nothing could read the rest (amd/gaia#3378).
 
 describe.each(ERAS)('with maxResultTokens, for a caller of revision %s,', (revision, connect) => {
+  let own: Awaited<ReturnType<typeof opened>>;
+  beforeAll(async () => {
+    own = await opened(connect);
+  });
+  afterAll(() => own[Symbol.asyncDispose]());
+
   test('a result over the limit is cut at a line end, says so, and can be read to its end in parts', async () => {
-    await using own = await opened(connect);
     const all = lines(100);
     const { result } = await give(own.caller, texts(all));
     const [shown, note, link] = result.content;
@@ -52,7 +57,6 @@ describe.each(ERAS)('with maxResultTokens, for a caller of revision %s,', (revis
   });
 
   test('a result within the limit stays as sent', async () => {
-    await using own = await opened(connect);
     const within = { ...texts('x'.repeat(BYTES)), structuredContent: { x: 1 }, _meta: { y: 2 } };
     const { result } = await give(own.caller, within);
     expect(result).toMatchObject(within);
@@ -60,7 +64,6 @@ describe.each(ERAS)('with maxResultTokens, for a caller of revision %s,', (revis
   });
 
   test('text without line ends is cut between characters, never inside a surrogate pair', async () => {
-    await using own = await opened(connect);
     for (let before = 0; before < 4; before += 1) {
       const all = 'x'.repeat(before) + '🎉é'.repeat(300);
       const { result } = await give(own.caller, texts(all));
@@ -72,14 +75,12 @@ describe.each(ERAS)('with maxResultTokens, for a caller of revision %s,', (revis
   });
 
   test('a text of which nothing fits is not shown empty', async () => {
-    await using own = await opened(connect);
     const { result } = await give(own.caller, texts('x'.repeat(BYTES), 'b'));
     expect(result.content.map(({ type }: Json) => type)).toEqual(['text', 'text', 'resource_link']);
     expect((await whole(own.caller, result)).slice(1)).toEqual(['b']);
   });
 
   test('what fits into the last part is not cut at a line end', async () => {
-    await using own = await opened(connect);
     const last = `${'y'.repeat(300)}\n${'z'.repeat(99)}`;
     for (const all of ['x'.repeat(BYTES) + last, 'x'.repeat(2 * BYTES) + last]) {
       const { result } = await give(own.caller, texts(all));
@@ -88,7 +89,6 @@ describe.each(ERAS)('with maxResultTokens, for a caller of revision %s,', (revis
   });
 
   test('texts are kept in order up to the limit, and images and links where they are', async () => {
-    await using own = await opened(connect);
     const image = { type: 'image', data: 'AAAA'.repeat(1000), mimeType: 'image/png' };
     const other = { type: 'resource_link', uri: 'file:///x', name: 'x' };
     const { result } = await give(own.caller, {
@@ -106,7 +106,6 @@ describe.each(ERAS)('with maxResultTokens, for a caller of revision %s,', (revis
   });
 
   test('texts of embedded resources count and are cut', async () => {
-    await using own = await opened(connect);
     const embedded = (uri: string, text: string) => ({ type: 'resource', resource: { uri, text } });
     const { result } = await give(own.caller, {
       content: [embedded('file:///a', 'a'.repeat(BYTES + 4)), embedded('file:///b', 'b')],
@@ -118,7 +117,6 @@ describe.each(ERAS)('with maxResultTokens, for a caller of revision %s,', (revis
   });
 
   test('an error of a tool is cut the same way', async () => {
-    await using own = await opened(connect);
     const { result } = await give(own.caller, { ...texts(lines(50)), isError: true });
     expect(result.isError).toBe(true);
     expect((await whole(own.caller, result)).join('')).toBe(lines(50));
@@ -146,7 +144,6 @@ describe.each(ERAS)('with maxResultTokens, for a caller of revision %s,', (revis
   });
 
   test('structured content over the limit that no text repeats becomes text', async () => {
-    await using own = await opened(connect);
     const structured = { rows: Array.from({ length: 200 }, (_, index) => index) };
     for (const content of [{ content: [] }, {}]) {
       const { result } = await give(own.caller, { ...content, structuredContent: structured });
@@ -162,7 +159,6 @@ describe.each(ERAS)('with maxResultTokens, for a caller of revision %s,', (revis
     ['texts of its elements', (rows: number[]) => texts(...rows.map(String)), 0],
     ['another text', () => texts('x'.repeat(BYTES * 2)), 2],
   ])('with %s, structured content over the limit can be read once', async (_what, textsOf, separately) => {
-    await using own = await opened(connect);
     const rows = Array.from({ length: 300 }, (_, index) => 1000 + index);
     const content = textsOf(rows);
     const { result } = await give(own.caller, { ...content, structuredContent: { rows } });
@@ -260,7 +256,6 @@ describe.each(ERAS)('with maxResultTokens, for a caller of revision %s,', (revis
   });
 
   test('a part that does not exist is an unknown resource', async () => {
-    await using own = await opened(connect);
     const { result } = await give(own.caller, texts(lines(60)));
     const { uri } = result.content[2];
     for (const wrong of ['0', '1', '5', '99999999', '999999999', '02', '2/', '2%0A', '']) {

@@ -125,12 +125,12 @@ describe.each(ERAS)('a caller of revision %s', (revision, connect) => {
     expect((await caller.call('echo', { message: 'next' })).result.content[0].text).toBe('next');
   });
 
-  test('is answered during a flood of a hundred thousand notifications, and so are others', async () => {
+  test('is answered during a flood of thirty thousand notifications, and so are others', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]), { admin: true });
     const url = `${gate.url}/mcp`;
     const [caller, other] = [await connect(url), await connect(url, 'b')];
     await other.call('echo');
-    const params = { method: 'notifications/message', params: { level: 'debug', data: 'x' }, times: 100_000 };
+    const params = { method: 'notifications/message', params: { level: 'debug', data: 'x' }, times: 30_000 };
     const [flooded, calm] = await Promise.all([caller.call('notify', params), other.call('echo')]);
     expect(flooded.result.content[0].text).toBe('notified');
     expect(calm.result.content[0].text).toBe('echo');
