@@ -8,6 +8,8 @@ const SECOND = 1000;
 export const MEMORY_API_LIMITS = {
   /** Body of one MCP message: large enough for a document of 2 MB, escaped as JSON. */
   mcpBodyBytes: 4 * MIB,
+  /** One MCP message over stdio: a document of 2 MB in which each character is escaped. */
+  stdioLineBytes: 12 * MIB + 64 * KIB,
   /** Body of one REST request, for the same reason. */
   requestBytes: 4 * MIB,
   /** Body of one import request; a document of 2 MB has more lines and members there. */

@@ -297,16 +297,26 @@ describe('agctl memory-adapter stdio --embedded', () => {
     await using folder = await temporaryFolder();
     const turn = { sessionId: 's', role: 'user', content: 'hello' };
     const call = { method: 'tools/call', params: { name: 'store_episodic', arguments: turn } };
-    const { code, stdout } = await agctl(
+    // Lines that are too long fail alone. Some clients write the id after the parameters, as that of Python does.
+    const long = { title: 't', content: 'x'.repeat(13 * 2 ** 20), id: 'nested' };
+    const tooLong = [
+      { id: 'first \u00e9', ...call, params: long },
+      { ...call, params: long, id: 7 },
+      { id: 8, result: long },
+    ].map((message) => JSON.stringify({ jsonrpc: '2.0', ...message }));
+    const { code, stdout, stderr } = await agctl(
       ['memory-adapter', 'stdio', '--embedded', '--data', join(folder.path, 'data')],
-      { input: sessionOf({ id: 2, ...call }, { id: 3, ...call }) },
+      { input: `${sessionOf({ id: 2, ...call })}${tooLong.join('\n')}\n${sessionOf({ id: 3, ...call })}` },
     );
     const answers: Json[] = stdout
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line));
-    expect(answers.map(({ id }) => id).sort()).toEqual([1, 2, 3]);
-    const seqs = answers.slice(1).map(({ result }) => result.structuredContent.seq);
+    const refused = answers.filter(({ error }) => error?.message.includes('more than 12648448 bytes'));
+    expect(refused.map(({ id }) => id)).toEqual(['first \u00e9', 7, null]);
+    expect(stderr.match(/a message of more than/g)).toHaveLength(3);
+    const stored = answers.filter(({ id }) => id === 2 || id === 3);
+    const seqs = stored.map(({ result }) => result.structuredContent.seq);
     expect([code, seqs.sort()]).toEqual([0, [1, 2]]);
   });
 });

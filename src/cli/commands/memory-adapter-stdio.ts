@@ -70,7 +70,9 @@ const serve: Run<Options & { readonly toolSet: ReturnType<typeof toolSetFrom> }>
     : remote(options, context);
   const backend = inNamespace(createBackend(transport, key), namespace);
   const agentId = context.env['MEMORY_AGENT_ID'] || 'unknown';
-  const { transport: stdio, input } = stdioTransport(process.stdout);
+  const { transport: stdio, input } = stdioTransport(process.stdout, (problem) =>
+    log.warn('memory::adapter', problem),
+  );
   const connection = serveStdio(() => createMemoryServer({ backend, agentId, log, toolSet, searchKind }), {
     transport: stdio,
   });

@@ -1,8 +1,13 @@
-import { type Readable, Transform, type Writable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/server';
 import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import { membersOf } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
+import { boundedLines } from './bounded-lines.ts';
+
+/** Of a request that cannot be read (JSON-RPC 2.0, section 5.1). */
+const INVALID_REQUEST = -32_600;
 
 /** A request that is not answered within a bounded time, if ever: a subscription. */
 const ENDLESS = 'subscriptions/listen';
@@ -17,18 +22,29 @@ export interface StdioTransport {
 /**
  * A transport that answers all requests before the end of its input, so that `printf … | agctl memory-adapter stdio`
  * works as expected. The SDK's own transport drops them. Waits for at most `LIMITS.drain`.
+ *
+ * A line that is too long is answered with an error, and what follows it is read: the SDK's own transport ends without a word.
+ *
+ * @param onProblem called with a sentence about input that is not read
  */
-export function stdioTransport(output: Writable): StdioTransport {
+export function stdioTransport(output: Writable, onProblem: (problem: string) => void): StdioTransport {
   const open = new Set<unknown>();
   let answered = (): void => undefined;
   const complete = (id: unknown): void => {
     open.delete(id);
     if (open.size === 0) answered();
   };
-  const input = new Transform({
-    transform: (chunk, _encoding, done) => done(null, chunk),
+  const most = MEMORY_API_LIMITS.stdioLineBytes;
+  const input = boundedLines({
+    most,
+    onDiscarded(id) {
+      const message = `a message of more than ${most} bytes is not read: send less at once`;
+      onProblem(message);
+      const answer = { jsonrpc: '2.0', id: id ?? null, error: { code: INVALID_REQUEST, message } };
+      output.write(`${JSON.stringify(answer)}\n`);
+    },
     // The input has ended; the SDK sees the end once no request is open.
-    flush: (done) => void whenRead(input, () => waitFor(done)),
+    beforeEnd: (done) => void whenRead(input, () => waitFor(done)),
   });
   let late: NodeJS.Timeout | undefined;
   const waitFor = (done: () => void): void => {
@@ -40,7 +56,7 @@ export function stdioTransport(output: Writable): StdioTransport {
     };
     if (open.size === 0) answered();
   };
-  const inner = new StdioServerTransport(input, output);
+  const inner = new StdioServerTransport(input, output, { maxBufferSize: most });
   const transport: Transport = {
     start() {
       inner.onmessage = (message) => {
@@ -51,7 +67,7 @@ export function stdioTransport(output: Writable): StdioTransport {
       };
       inner.onclose = () => {
         clearTimeout(late);
-        // Also after a message that is too long, since nothing is read after it.
+        // Nothing is read after it.
         input.destroy();
         transport.onclose?.();
       };
