@@ -6,6 +6,7 @@ import type { Backend } from './backend/backend.ts';
 import { BackendError, unexpectedReply } from './backend/backend-error.ts';
 import type { SearchKind, Tool, ToolContext } from './tool.ts';
 import { extendedTools, type ToolSet, tools } from './tools/index.ts';
+import { oneLine } from './tools/stored-text.ts';
 
 export interface McpServerParts {
   readonly backend: Backend;
@@ -101,7 +102,7 @@ async function call(tool: Tool, args: never, context: ToolContext, log: Log): Pr
       problem,
       ...(help === undefined ? {} : { help }),
     });
-    return { isError: true, content: [{ type: 'text', text: error.message }] };
+    return { isError: true, content: [{ type: 'text', text: oneLine(error.message) }] };
   }
 }
 

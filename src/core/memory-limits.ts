@@ -213,6 +213,8 @@ export const MEMORY_STORE_LIMITS = {
   embeddingRetryAfter: 20 * SECOND,
   /** A query gets one attempt and this long; after it, the search uses words only. */
   embeddingQueryTimeout: 3 * SECOND,
+  /** A query waits so long for a model that computes the vectors of stored texts; then the search uses words only. */
+  embeddingQueryWait: 4 * SECOND,
   /** Stored texts that are embedded together; a kill loses at most the work on these. */
   embeddingPage: 64,
   /** Interval of progress lines while many texts are embedded. */

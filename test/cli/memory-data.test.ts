@@ -70,17 +70,25 @@ test('the file of server-memory is imported, and adds observations to entities t
   await using backend = await memoryBackend();
   await fill(backend);
   const file = join(folder.path, 'memory.jsonl');
+  const bom = '\ufeff';
   writeFileSync(
     file,
-    [
-      { type: 'entity', name: 'Alice', entityType: 'person', observations: ['tall', 'new'] },
-      { type: 'entity', name: 'Carol', entityType: 'person', observations: ['x'] },
-      { type: 'relation', from: 'Alice', to: 'Bob', relationType: 'knows' },
-      { type: 'relation', from: 'Carol', to: 'Dave', relationType: 'knows' },
-    ]
-      .map((line) => JSON.stringify(line))
-      .join('\n'),
+    bom +
+      [
+        { type: 'entity', name: 'Alice', entityType: 'person', observations: ['tall', 'new'] },
+        { type: 'entity', name: 'Carol', entityType: 'person', observations: ['x'] },
+        { type: 'relation', from: 'Alice', to: 'Bob', relationType: 'knows' },
+        { type: 'relation', from: 'Carol', to: 'Dave', relationType: 'knows' },
+      ]
+        .map((line) => JSON.stringify(line))
+        .join('\n'),
   );
+  const misnamed = await run(backend, 'import', file, '--namespace', 'two words');
+  expect([misnamed.code, misnamed.stderr]).toEqual([
+    expect.any(Number),
+    expect.not.stringContaining('0 lines'),
+  ]);
+  expect(misnamed.stderr).toMatch(/namespace.*nothing was stored/i);
   expect((await run(backend, 'import', file)).stderr).toBe('stored 3, unchanged 1\n');
   const { entities } = (await backend.post('graph/read', { names: ['Alice', 'Carol'] })).body;
   expect(entities).toEqual([
@@ -100,7 +108,7 @@ test('a bad line is named by its number in the file, and the batches before it a
   const { code, stderr } = await run(backend, 'import', file);
   expect(code).toBe(1);
   expect(stderr).toContain('line 1051: `entityType`');
-  expect(stderr).toContain('the 1000 lines before line 1001 are stored');
+  expect(stderr).toContain('the first 1000 lines of the file are stored');
   expect((await backend.get('stats')).body.entities.entity).toBe(1000);
   writeFileSync(file, all.join('\n'));
   expect((await run(backend, 'import', file)).stderr).toBe('stored 100, unchanged 1000\n');

@@ -206,6 +206,14 @@ async function identityOf(store: Store, source: Source, known: DocumentRecord | 
 
 const ownIdentity = ({ key, path }: Source): string => path ?? key;
 
+/** A name that stores take. The title and headings are complete in the metadata. */
+function nameOf(text: string): string {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= MEMORY_STORE_LIMITS.nameBytes) return text;
+  // Half a character at the end becomes one of three bytes.
+  return `${bytes.subarray(0, MEMORY_STORE_LIMITS.nameBytes - 6).toString()}…`;
+}
+
 function fileEntity(
   source: Source,
   document: MarkdownDocument,
@@ -215,7 +223,7 @@ function fileEntity(
   const { origin, key, path, folder } = source;
   return {
     id: documentId(origin, identity),
-    name: document.title,
+    name: nameOf(document.title),
     type: 'doc_file',
     content: document.summary,
     metadata: {
@@ -240,7 +248,7 @@ function chunkEntities(source: Source, { title, chunks }: MarkdownDocument, iden
   const { origin, key, path, folder } = source;
   return chunks.map(({ text, headings, anchor, line, sections }, ordinal) => {
     const heading = headings.join(' > ');
-    const name = heading === '' ? title : `${title} > ${heading}`;
+    const name = nameOf(heading === '' ? title : `${title} > ${heading}`);
     return {
       id: chunkId(origin, identity, ordinal),
       name,

@@ -120,7 +120,9 @@ export function importLines(store: Store, lines: readonly string[], embedder: st
     turns: [],
     documents: [],
   };
-  for (const [index, one] of lines.entries()) {
+  for (const [index, text] of lines.entries()) {
+    // Editors on Windows begin a file with a byte order mark.
+    const one = index === 0 ? text.replace(/^\ufeff/, '') : text;
     if (one.trim() === '') continue;
     const value = parsed(one, index + 1);
     if (value.type === 'document') batch.documents.push(documentOf(value, embedder));

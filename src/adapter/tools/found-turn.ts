@@ -2,6 +2,8 @@ import { z } from 'zod';
 import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import { matchingPart } from '../memory/search/matching-part.ts';
 import { excerptOf } from './excerpt.ts';
+import type { ShownPassage } from './passages-in.ts';
+import { oneLine, quoted } from './stored-text.ts';
 
 /** A turn of a conversation, as tools return it. */
 export const foundTurn = z.looseObject({
@@ -59,13 +61,15 @@ export function withSuccessors(
   });
 }
 
-/** Time, speaker and conversation. */
-export function turnHeading(turn: FoundTurn): string {
-  const { createdAt, speaker = turn.role, sessionId, supersededBy, successor } = turn;
+/** A turn below its time, speaker and conversation. */
+export function shownTurn(turn: FoundTurn): ShownPassage {
+  const { createdAt, content, speaker = turn.role, sessionId, supersededBy, successor } = turn;
   const later = supersededBy === undefined ? '' : `, replaced by turn ${supersededBy}`;
-  const now =
-    successor === undefined
-      ? ''
-      : `\n\nReplaced ${successor.createdAt} in session ${successor.sessionId} by: ${successor.content}`;
-  return `${createdAt} ${speaker} (turn ${turn.seq} of session ${sessionId}${later})${now}`;
+  return {
+    heading: `${createdAt} ${speaker} (turn ${turn.seq} of session ${sessionId}${later})`,
+    note:
+      successor &&
+      `Replaced ${successor.createdAt} in session ${oneLine(successor.sessionId)} by:\n${quoted(successor.content)}\n\nThe turn itself:`,
+    content,
+  };
 }

@@ -4,6 +4,7 @@ import { MEMORY_API_LIMITS, MEMORY_STORE_LIMITS } from '../../core/memory-limits
 import { counted } from '../../core/render/counted.ts';
 import { nonEmpty } from '../../core/schema/mapping.ts';
 import { defineTool } from '../tool.ts';
+import { oneLine } from './stored-text.ts';
 
 export const ingestDocument = defineTool({
   name: 'ingest_document',
@@ -47,14 +48,16 @@ export const ingestDocument = defineTool({
     const stored =
       document == null
         ? []
-        : [`Document "${document.title}" ${document.status}: ${counted(document.chunks, 'passage')}.`];
+        : [
+            `Document "${oneLine(document.title)}" ${document.status}: ${counted(document.chunks, 'passage')}.`,
+          ];
     const counts = COUNTS.flatMap((name) => {
       const count = numberIn(sync[name]) ?? 0;
       return count === 0 ? [] : [`${count} ${name}`];
     });
     const errors = elementsOf(sync['errors'])
       .slice(0, ERRORS)
-      .map((error) => `${textIn(membersOf(error)['path'])}: ${textIn(membersOf(error)['message'])}`);
+      .map((error) => oneLine(`${textIn(membersOf(error)['path'])}: ${textIn(membersOf(error)['message'])}`));
     return [...stored, `Docs folder: ${[sync.state, ...counts].join(', ')}.`, ...errors].join('\n');
   },
 });

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { counted } from '../../core/render/counted.ts';
 import { excerptOf } from './excerpt.ts';
+import { oneLine, quoted } from './stored-text.ts';
 
 /** Which part of a result has the whole passages. */
 export const passagesIn = z
@@ -34,13 +35,15 @@ export function structuredPassages<P extends Passage>(
 
 /** A passage in the text of a result. */
 export interface ShownPassage {
-  /** Where it is from, in one line. */
+  /** Where it is from; shown in one line. */
   readonly heading: string;
+  /** What else is to be known of it. */
+  readonly note?: string | undefined;
   readonly content: string;
 }
 
 /**
- * The text of a result: each passage below its heading, whole or as an excerpt, in Markdown.
+ * The text of a result: each passage below its heading, whole or as an excerpt, in Markdown, and quoted.
  *
  * @param what of what there are so many, in the singular
  */
@@ -51,14 +54,16 @@ export function textOfPassages(
   where: PassagesIn,
 ): string {
   let isCut = false;
-  const shown = passages.map(({ heading, content }, index) => {
+  const shown = passages.map(({ heading, note, content }, index) => {
     const text = where === 'text' ? content : excerptOf(content, query);
     isCut ||= text !== content;
-    return `## ${index + 1}. ${heading}\n\n${text}`;
+    return [`## ${index + 1}. ${oneLine(heading)}`, ...(note === undefined ? [] : [note]), quoted(text)].join(
+      '\n\n',
+    );
   });
-  const note = isCut
+  const cut = isCut
     ? `, as excerpts. structuredContent has the whole text; where only this is visible, call again with passagesIn: "text"`
     : '';
   const count = passages.length === 0 ? `No ${what}s` : counted(passages.length, what);
-  return [`${count}${note}.`, ...shown].join('\n\n');
+  return [`${count}${cut}.`, ...shown].join('\n\n');
 }

@@ -3,6 +3,7 @@ import { MEMORY_API_LIMITS, MEMORY_STORE_LIMITS } from '../../core/memory-limits
 import { counted } from '../../core/render/counted.ts';
 import { nonEmpty } from '../../core/schema/mapping.ts';
 import { defineTool } from '../tool.ts';
+import { oneLine } from './stored-text.ts';
 
 const named = z.looseObject({
   id: z.string(),
@@ -72,7 +73,9 @@ export const queryGraph = defineTool({
     const told = [...edges].sort((left, right) => Number(isPart(left)) - Number(isPart(right)));
     const lines = told
       .slice(0, LINES)
-      .map(({ fromId, toId, relationType }) => `- ${nameOf(fromId)} ${relationType} ${nameOf(toId)}`);
+      .map(({ fromId, toId, relationType }) =>
+        oneLine(`- ${nameOf(fromId)} ${relationType} ${nameOf(toId)}`),
+      );
     const left = edges.length - lines.length;
     return [
       `${shown(root)}: ${counted(nodes.length, 'node')}, ${counted(edges.length, 'relation')}${truncated ? ', incomplete' : ''}.`,
@@ -91,6 +94,6 @@ const LINES = 50;
 const NAME = 200;
 
 const shown = ({ name, type, place }: z.output<typeof named>): string =>
-  `${name.slice(0, NAME)} (${place === undefined ? type : `${type} ${place}`})`;
+  oneLine(`${name.slice(0, NAME)} (${place === undefined ? type : `${type} ${place}`})`);
 
 const isPart = ({ relationType }: z.output<typeof edge>): boolean => relationType === 'BELONGS_TO';

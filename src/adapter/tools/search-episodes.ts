@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { MEMORY_API_LIMITS as LIMITS, MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import { nonEmpty } from '../../core/schema/mapping.ts';
 import { defineTool } from '../tool.ts';
-import { foundTurn, shortenedTurn, turnHeading } from './found-turn.ts';
+import { foundTurn, shortenedTurn, shownTurn } from './found-turn.ts';
 import { passagesIn, structuredPassages, textOfPassages } from './passages-in.ts';
 
 const time = z.string().max(40).optional();
@@ -67,7 +67,7 @@ export const searchEpisodes = defineTool({
     turns: structuredPassages(reply.turns, query, where),
   }),
   text({ turns, ranked, nextCursor, hint }, { query = '', passagesIn: where }) {
-    const said = turns.map((turn) => ({ heading: turnHeading(turn), content: turn.content }));
+    const said = turns.map(shownTurn);
     const more = nextCursor === null ? '' : `\n\nMore follow: repeat the call with cursor: ${nextCursor}.`;
     const best = ranked === true && turns.length > 0 ? 'No turn has all words; these fit best. ' : '';
     return `${best}${textOfPassages('turn', said, query, where)}${more}${hint === undefined ? '' : `\n\n${hint}`}`;

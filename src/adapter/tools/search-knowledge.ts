@@ -5,8 +5,9 @@ import { nonEmpty } from '../../core/schema/mapping.ts';
 import { placeOf } from '../memory/place.ts';
 import { matchingPart } from '../memory/search/matching-part.ts';
 import { defineTool, type SearchKind } from '../tool.ts';
-import { foundTurn, shortenedTurn, turnHeading, withSuccessors } from './found-turn.ts';
-import { passagesIn, structuredPassages, textOfPassages } from './passages-in.ts';
+import { foundTurn, shortenedTurn, shownTurn, withSuccessors } from './found-turn.ts';
+import { passagesIn, type ShownPassage, structuredPassages, textOfPassages } from './passages-in.ts';
+import { oneLine } from './stored-text.ts';
 import { withinTokens } from './token-budget.ts';
 
 const place = z.looseObject({
@@ -36,8 +37,9 @@ const result = z.looseObject({
   copies: z.int().optional().describe('Number of such places, if there are more.'),
 });
 
-/** Heading path, place and score, and where else it stands. */
-function headingOf({ name, type, score, metadata, alsoIn = [], copies }: z.output<typeof result>): string {
+/** A passage below its heading path, place and score, and where else it stands. */
+function shownResult(found: z.output<typeof result>): ShownPassage {
+  const { name, type, score, content, metadata, alsoIn = [], copies } = found;
   const origin = membersOf(metadata);
   const session = stringIn(origin['sessionId']);
   const at = placeOf(origin) ?? (session === undefined ? undefined : `${type} of session ${session}`);
@@ -46,8 +48,9 @@ function headingOf({ name, type, score, metadata, alsoIn = [], copies }: z.outpu
     return `${placeOf(one) ?? one.id}${differs}`;
   });
   const more = copies === undefined ? '' : ` and ${copies - places.length} more`;
-  const also = places.length === 0 ? '' : `\n\nAlmost the same text is in ${places.join(', ')}${more}.`;
-  return `${name} (${at ?? type}, score ${score})${also}`;
+  const also =
+    places.length === 0 ? undefined : oneLine(`Almost the same text is in ${places.join(', ')}${more}.`);
+  return { heading: `${name} (${at ?? type}, score ${score})`, note: also, content };
 }
 
 const SEARCHES: Readonly<Record<SearchKind, string>> = {
@@ -144,12 +147,12 @@ export const searchKnowledge = defineTool({
     ...(reply.turns && { turns: structuredPassages(reply.turns, query, where) }),
   }),
   text({ results, turns, hint }, { query, passagesIn: where }) {
-    const passages = results.map((found) => ({ heading: headingOf(found), content: found.content }));
-    const said = turns?.map((turn) => ({ heading: turnHeading(turn), content: turn.content }));
+    const passages = results.map(shownResult);
+    const said = turns?.map(shownTurn);
     return [
       textOfPassages('passage', passages, query, where),
       ...(said === undefined ? [] : [textOfPassages('turn', said, query, where)]),
-      ...(hint === undefined ? [] : [hint]),
+      ...(hint === undefined ? [] : [oneLine(hint)]),
     ].join('\n\n');
   },
 });

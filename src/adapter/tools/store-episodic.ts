@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { MEMORY_API_LIMITS as LIMITS } from '../../core/memory-limits.ts';
 import { defineTool } from '../tool.ts';
+import { oneLine } from './stored-text.ts';
 
 export const storeEpisodic = defineTool({
   name: 'store_episodic',
@@ -34,5 +35,5 @@ export const storeEpisodic = defineTool({
       signal,
     }),
   text: ({ id, sessionId, role, createdAt }) =>
-    `Stored turn ${id} (${role}) of session ${sessionId} at ${createdAt}.`,
+    `Stored turn ${id} (${role}) of session ${oneLine(sessionId)} at ${createdAt}.`,
 });

@@ -35,7 +35,7 @@ export const run: Run<Options> = async ({ operands: [file = '-'], ...options }, 
       const message = error.message.replace(/\bline (\d+)/, (_, line) => `line ${first - 1 + Number(line)}`);
       throw new CommandError(
         error.exit,
-        `${message}; the ${counted(first - 1, 'line')} before line ${first} are stored`,
+        `${message}; ${first === 1 ? 'nothing was stored' : `the first ${counted(first - 1, 'line')} of the file are stored`}`,
         'correct the cause and repeat the command: what is stored already is skipped',
       );
     }

@@ -86,14 +86,16 @@ class RequestId {
     else if (CLOSES.has(byte)) {
       if (this.#depth === 1) this.#endMember();
       this.#depth -= 1;
-    } else if (this.#depth === 1 && byte === COMMA) return this.#endMember();
-    else if (this.#depth === 1 && byte === COLON) {
+    } else if (this.#depth === 1 && byte === COMMA) {
+      this.#endMember();
+      return;
+    } else if (this.#depth === 1 && byte === COLON) {
       this.#name = this.#token.trim();
       this.#token = '';
       return;
     }
-    const isName = this.#depth === 1 && !OPENS.has(byte);
-    if (isName && this.#token.length < TOKEN) this.#token += String.fromCharCode(byte);
+    const isKept = this.#depth === 1 && !OPENS.has(byte) && this.#token.length < TOKEN;
+    if (isKept) this.#token += String.fromCharCode(byte);
   }
 
   #endMember(): void {

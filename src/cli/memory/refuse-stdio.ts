@@ -16,7 +16,9 @@ const SILENCE = 10_000;
  * `initialize`, and of a server that has ended only "Connection closed".
  */
 export async function refuseStdio({ message, help }: CommandError, context: Context): Promise<void> {
-  const { transport, input } = stdioTransport(process.stdout, (problem) => context.stderr.write(`${problem}\n`));
+  const { transport, input } = stdioTransport(process.stdout, (problem) =>
+    context.stderr.write(`${problem}\n`),
+  );
   const silence = setTimeout(() => process.stdin.destroy(), SILENCE);
   transport.onmessage = (request) => {
     silence.refresh();

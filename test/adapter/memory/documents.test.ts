@@ -1,10 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { indexTurn } from '../../../src/adapter/memory/chat-index.ts';
-import { ingestDocument } from '../../../src/adapter/memory/documents.ts';
+import { ingestDocument, putDocument } from '../../../src/adapter/memory/documents.ts';
 import { createHashEmbedder } from '../../../src/adapter/memory/embed/hash-embedder.ts';
 import { chatMessageId, chunkId, documentId, workspaceId } from '../../../src/adapter/memory/ids.ts';
 import { search } from '../../../src/adapter/memory/search/search.ts';
+import { openSqliteStore } from '../../../src/adapter/memory/sqlite/open.ts';
+import { temporaryFolder } from '../../kit/folder.ts';
 import { fakeStore } from './fake-store.ts';
+import { recordingLog } from './recording-log.ts';
 
 const backend = () => ({ store: fakeStore(), embedder: createHashEmbedder() });
 const paragraph = 'Words that fill a section of the document. '.repeat(10);
@@ -82,6 +85,20 @@ describe('ingesting a document', () => {
       { chunks: 1 },
     );
   });
+});
+
+test('a document whose title or headings are too long for a name is stored with shorter ones', async () => {
+  await using folder = await temporaryFolder();
+  const store = await openSqliteStore({ dataDir: folder.path, log: recordingLog() });
+  const title = '\u{1f9a6}'.repeat(30_000);
+  const headings = Array.from({ length: 6 }, (_, n) => `${'#'.repeat(n + 1)} ${title}\n`).join('\n');
+  const content = `---\ntitle: ${title}\n---\n\n${headings}\nOtters.\n`;
+  const stored = await putDocument(
+    { store, embedder: createHashEmbedder() },
+    { origin: 'docs_dir', key: 'a.md', path: 'a.md', content },
+  );
+  await store.close();
+  expect([stored.title.length, stored.status]).toEqual([512, 'created']);
 });
 
 test('an indexed chat turn can be found and belongs to its session', async () => {

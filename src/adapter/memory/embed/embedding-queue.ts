@@ -22,8 +22,21 @@ export interface QueryVector {
 
 const PARTIAL = 'texts that are not embedded yet are found by words only';
 
+const BUSY = 'the embedder is busy, so search again in a moment to search by meaning, too';
+
 function withoutVector(problem: string): QueryVector {
   return { vector: undefined, unrelated: 0, hint: `search is by words only at the moment: ${problem}` };
+}
+
+/** What a promise resolves to, or undefined after `ms`. */
+async function within<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
+  const enough = new AbortController();
+  const late = sleep(ms, undefined, { signal: enough.signal, ref: false }).catch(() => undefined);
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    enough.abort();
+  }
 }
 
 export interface EmbeddingQueueOptions {
@@ -32,6 +45,8 @@ export interface EmbeddingQueueOptions {
   readonly log: Log;
   /** First delay after a failure, in ms. Default: `MEMORY_STORE_LIMITS.queueDelay`. */
   readonly delay?: number;
+  /** How long a search waits for the vector of its query, in ms. Default: `MEMORY_STORE_LIMITS.embeddingQueryWait`. */
+  readonly queryWait?: number;
 }
 
 /**
@@ -82,22 +97,22 @@ export class EmbeddingQueue {
   async settled(ms: number): Promise<void> {
     this.wake();
     if (this.#failure !== undefined) return;
-    const enough = new AbortController();
-    await Promise.race([
-      this.#settling.promise,
-      sleep(ms, undefined, { signal: enough.signal, ref: false }).catch(() => undefined),
-    ]);
-    enough.abort();
+    await within(ms, this.#settling.promise);
   }
 
-  /** The vector of a query. While the embedder fails, it is not called. Rejects only with the reason of the signal. */
+  /**
+   * The vector of a query. While the embedder fails, it is not called; one that is busy with stored texts is not waited for long. Rejects
+   * only with the reason of the signal.
+   */
   async query(text: string, signal?: AbortSignal): Promise<QueryVector> {
     const failure = this.#failure;
     if (failure !== undefined && Date.now() < failure.retryAt) return withoutVector(failure.problem);
+    const { embedder, queryWait = MEMORY_STORE_LIMITS.embeddingQueryWait } = this.#options;
     try {
-      const { embedder } = this.#options;
-      const vector = await embedder.embedQuery(text, signal);
-      const unrelated = await unrelatedCosine(embedder);
+      const found = await within(queryWait, this.#vectorOf(text, signal));
+      signal?.throwIfAborted();
+      if (found === undefined) return withoutVector(BUSY);
+      const { vector, unrelated } = found;
       this.#worked();
       const isPartial = this.#queue.isRunning && !embedder.isImmediate;
       return { vector, unrelated, hint: isPartial ? PARTIAL : undefined };
@@ -106,6 +121,12 @@ export class EmbeddingQueue {
       this.#failed(error, this.#queue.failed());
       return withoutVector(messageOf(error));
     }
+  }
+
+  async #vectorOf(text: string, signal: AbortSignal | undefined) {
+    const { embedder } = this.#options;
+    const vector = await embedder.embedQuery(text, signal);
+    return { vector, unrelated: await unrelatedCosine(embedder) };
   }
 
   async status(): Promise<EmbeddingStatus> {

@@ -124,7 +124,7 @@ function addEndpoint(
         if (!reply.raw.writableFinished) gone.abort(new Error('the caller has disconnected'));
       });
       const run = permit(request);
-      const answer = await run({
+      const answering = run({
         // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schemas of the endpoint have checked the parts
         params: (params === undefined ? undefined : checked(params, request.params, 'path')) as never,
         // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- as above
@@ -134,6 +134,12 @@ function addEndpoint(
         headers: request.headers,
         signal: gone.signal,
       });
+      const answer = await answering.catch((error: unknown) => {
+        if (error === gone.signal.reason) return undefined;
+        throw error;
+      });
+      // Nobody is there to answer, and nothing has failed.
+      if (answer === undefined) return reply.hijack();
       if (answer.body instanceof Readable) reply.type(answer.type ?? 'application/octet-stream');
       return reply.code(answer.status ?? 200).send(answer.body);
     },

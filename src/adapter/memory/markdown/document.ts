@@ -31,6 +31,8 @@ export interface PlacedChunk extends Chunk {
 }
 
 const SUMMARY = 500;
+/** Of a title in front matter; calls may give one of this length. */
+const TITLE = 512;
 const MDX_COMMENT = /\{\/\*.{0,1000}?\*\/\}/gs;
 
 /** The chunk with lines of the file, and without the document's title, which precedes the headings anyway. */
@@ -64,8 +66,8 @@ function firstWords(chunks: readonly Chunk[]): string {
     .trim();
 }
 
-function cut(text: string): string {
-  return text.length <= SUMMARY ? text : `${text.slice(0, SUMMARY - 1).toWellFormed()}…`;
+function cut(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1).toWellFormed()}…`;
 }
 
 /**
@@ -92,10 +94,10 @@ export function markdownDocument(
     before + 1 + (traced === undefined ? line : (traced.lines[line] ?? 0));
   const chunks = chunksOf(text);
   const fileName = path.slice(path.lastIndexOf('/') + 1).replace(/\.mdx?$/i, '');
-  const found = title ?? matter.title ?? chunks[0]?.headings[0] ?? fileName;
+  const found = title ?? (matter.title && cut(matter.title, TITLE)) ?? chunks[0]?.headings[0] ?? fileName;
   return {
     title: found,
-    summary: cut(matter.description ?? firstWords(chunks)),
+    summary: cut(matter.description ?? firstWords(chunks), SUMMARY),
     chunks: chunks.map((chunk) => placed(chunk, lineOf, found)),
     // MDX without its tags and imports has no links in them.
     links: linksOf(body.replace(MDX_COMMENT, ''), path, base),

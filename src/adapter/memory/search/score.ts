@@ -209,6 +209,15 @@ export function wordScore(
   return isAlone ? (weights.size === 2 ? ONE_OF_TWO : ONE_ALONE) * score : score;
 }
 
+/** Whether a passage has every word of a query, however long it is. */
+export function coversAll(weights: ReadonlyMap<string, number>, passage: Coverage): boolean {
+  return weights.size > 0 && [...weights.keys()].every((stem) => passage.words.has(stem));
+}
+
+/** Of passages that are related because they have every word of a query, those that fit better come first. */
+const BY_FIT = 0.1;
+const atLeast = (pivot: number, value: number): number => Math.max(value, pivot + BY_FIT * value);
+
 /** A score with its parts, which explain it. */
 export interface Score {
   /** 0..1: by which results are ranked, filtered and displayed. */
@@ -229,17 +238,22 @@ export interface Score {
  * @param words see `wordScore`
  * @param cosine -1..1; undefined without a vector, which is scored by words alone
  * @param unrelated cosine of unrelated texts, of this embedder
+ * @param isComplete whether the passage has every word of the query; then it is related, although each word counts little in a long one
  */
 export function scoreOf(
   { vectorShare, pivot, wordsPivot }: Scoring,
   words: number,
   cosine: number | undefined,
   unrelated: number,
+  isComplete = false,
 ): Score {
-  if (cosine === undefined || Number.isNaN(cosine))
-    return { score: calibrated(words, wordsPivot), words, vector: null, fused: (words * pivot) / wordsPivot };
+  if (cosine === undefined || Number.isNaN(cosine)) {
+    const value = isComplete ? atLeast(wordsPivot, words) : words;
+    return { score: calibrated(value, wordsPivot), words, vector: null, fused: (value * pivot) / wordsPivot };
+  }
   const vector = Math.min(1, Math.max(0, (cosine - unrelated) / (1 - unrelated)));
-  const fused = (1 - vectorShare) * words + vectorShare * vector;
+  const both = (1 - vectorShare) * words + vectorShare * vector;
+  const fused = isComplete ? atLeast(pivot, both) : both;
   // Of a hash, the cosine of unrelated texts varies too much to count by itself.
   const least = vectorShare < 0.5 ? 0 : vector;
   return { score: Math.max(least, calibrated(fused, pivot)), words, vector, fused };

@@ -39,10 +39,10 @@ function service(id = 'service/128') {
   return { embedder, state };
 }
 
-async function queueOn(embedder: Embedder, dataDir: string, delay = 1) {
+async function queueOn(embedder: Embedder, dataDir: string, delay = 1, queryWait = 60_000) {
   const log = recordingLog();
   const store = await openSqliteStore({ dataDir, log });
-  const queue = new EmbeddingQueue({ store, embedder, log, delay });
+  const queue = new EmbeddingQueue({ store, embedder, log, delay, queryWait });
   return {
     store,
     log,
@@ -91,6 +91,20 @@ describe('the queue of texts to embed', () => {
     for (let count = 0; count < 5; count += 1) expect((await kit.ask('zebra')).count).toBe(1);
     expect(state.calls).toBe(calls);
     expect(Date.parse((await kit.queue.status()).retryAt ?? '')).toBeGreaterThan(Date.now());
+  });
+
+  test('while the model is busy with stored texts, a search uses words after a while, and says so', async () => {
+    await using folder = await temporaryFolder();
+    const { embedder, state } = service();
+    const free = Promise.withResolvers<void>();
+    await using kit = await queueOn(embedder, folder.path, 1, 20);
+    state.before = () => free.promise;
+    await kit.ingest('Zebras', 'Zebras have stripes.');
+    // The cosine of unrelated texts is not measured yet, which waits for the backlog.
+    const found = await kit.ask('zebra stripes');
+    expect(found).toMatchObject({ results: [{ name: 'Zebras' }], hint: expect.stringContaining('busy') });
+    free.resolve();
+    await until(async () => (await kit.ask('zebra stripes')).hint === undefined);
   });
 
   test('a restart continues with the texts that are left', async () => {

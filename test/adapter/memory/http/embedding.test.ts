@@ -46,6 +46,37 @@ test('while the embedding service is down, documents are accepted, found by word
   expect(again.results[0].cosine).toBeGreaterThan(0);
 });
 
+test('a caller that leaves during a search is no error', async () => {
+  const { embedder } = service();
+  const asked = Promise.withResolvers<void>();
+  const left = Promise.withResolvers<void>();
+  const slow: Embedder = {
+    ...embedder,
+    async embedQuery(text, signal) {
+      signal?.addEventListener('abort', () => left.resolve());
+      asked.resolve();
+      await left.promise;
+      signal?.throwIfAborted();
+      return embedder.embedQuery(text);
+    },
+  };
+  await using own = await memoryBackend({ embedder: slow, docs: { 'a.md': '# Zebras' } });
+  const { log } = own;
+  const leaving = new AbortController();
+  const search = {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: '{"query":"zebra"}',
+  };
+  const answer = fetch(`${own.url}/api/memory/search`, { ...search, signal: leaving.signal });
+  await asked.promise;
+  leaving.abort();
+  await expect(answer).rejects.toThrow();
+  await left.promise;
+  expect((await own.post('search', { query: 'zebra' })).status).toBe(200);
+  expect(log.filter((line) => /error/i.test(line))).toEqual([]);
+});
+
 test('entities of agents and imported texts get vectors, too', async () => {
   const { embedder } = service();
   await using own = await memoryBackend({ embedder });

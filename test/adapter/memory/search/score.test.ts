@@ -34,6 +34,10 @@ describe('the search score', () => {
   test('the search score is 0.7 where words and vector together reach the pivot', () => {
     expect(scoreOf(MODEL, 0.1, 0.3, 0)).toEqual({ score: SIMILAR, words: 0.1, vector: 0.3, fused: 0.2 });
     expect(scoreOf(MODEL, 0, -1, 0).score).toBe(0);
+    // A passage with every word of the query is related, and one that fits better comes first.
+    const [long, longer] = [0.1, 0.05].map((words) => scoreOf(MODEL, words, undefined, 0, true).score);
+    expect(long).toBeGreaterThan(longer ?? 1);
+    expect(longer).toBeGreaterThan(SIMILAR);
     expect(scoreOf(MODEL, 0.27, undefined, 0)).toEqual({
       score: SIMILAR,
       words: 0.27,

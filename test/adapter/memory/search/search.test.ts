@@ -61,6 +61,18 @@ describe('search', () => {
     expect(fewer.filtered).toBe(all.count + all.filtered - fewer.count);
   });
 
+  test('a word is found in a long passage among many short ones', async () => {
+    const { ask, store, embedder } = await library();
+    for (let n = 0; n < 200; n += 1)
+      await ingestDocument({ store, embedder }, { title: `Note ${n}`, content: `Note ${n} is short.` });
+    const code = Array.from({ length: 150 }, (_, n) => `const value${n % 90} = request.header(${n});`);
+    const content = `\`\`\`js\n${code.join('\n')}\nplugh(1);\n\`\`\`\n`;
+    await ingestDocument({ store, embedder }, { title: 'Code', content });
+    for (const query of ['plugh', 'what is plugh?'])
+      expect((await ask(query)).results).toMatchObject([{ name: 'Code', score: expect.any(Number) }]);
+    expect((await ask('xyzzy')).results).toEqual([]);
+  });
+
   test('a compound that no text has is found by its parts', async () => {
     const { ask, ...backend } = await library();
     const ingest = (title: string, content: string) => ingestDocument(backend, { title, content });
