@@ -9,7 +9,16 @@ import { type LetterSample, letterSample, type SearchedLetters, searchedLetters 
 import { matchingPart } from './matching-part.ts';
 import { queryVector, type Searched } from './query-vector.ts';
 import { type QueryWord, queryWords, rarity, rounded, type SearchedWord, shareOf } from './query-words.ts';
-import { besideBest, type Coverage, coverageOf, coversAll, type Score, scoreOf, together, wordScore } from './score.ts';
+import {
+  besideBest,
+  type Coverage,
+  coverageOf,
+  coversAll,
+  type Score,
+  scoreOf,
+  together,
+  wordScore,
+} from './score.ts';
 
 /** A search. The caller validates the bounds: `MEMORY_STORE_LIMITS.queryLength`, `MEMORY_STORE_LIMITS.results`. */
 export interface SearchRequest {

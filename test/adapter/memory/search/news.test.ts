@@ -64,6 +64,21 @@ async function judged({ first, second, query }: Pair) {
 
 const CHANGES: readonly Pair[] = [
   {
+    first: 'I drive a Ford Focus to work.',
+    second: 'I sold the Ford Focus and bought a Skoda Octavia.',
+    query: 'which car do I drive to work',
+  },
+  {
+    first: 'My running shoes are the Pegasus 38.',
+    second: 'Binned the Pegasus running shoes, got myself a pair of Brooks Ghost.',
+    query: 'which running shoes do I have',
+  },
+  {
+    first: 'Der Stammtisch trifft sich im Ochsen.',
+    second: 'Der Ochsen hat zugemacht, der Stammtisch trifft sich seitdem in der Linde.',
+    query: 'wo trifft sich der Stammtisch',
+  },
+  {
     first: 'Our ticket system is Jira.',
     second: 'We dropped Jira for Linear, all tickets are there.',
     query: 'which ticket system do we use',
