@@ -159,7 +159,7 @@ describe('the memory tools', () => {
         target: '/api/memory/search',
         body: { query: 'how to install', limit: 5, minScore: 0.7 },
       },
-      '1 passage.\n\n## 1. Setup (a.md, score 0.91)\n\nInstall it.',
+      '1 passage.\n\n## 1. Setup (a.md, score 0.91)\n\n> Install it.',
     ],
     [
       'store_episodic',
