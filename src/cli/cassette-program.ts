@@ -19,7 +19,7 @@ export function cassetteCommands(program: Command, run: Bind): void {
     .action(run(() => import('./commands/record.ts')));
   program
     .command('replay')
-    .argument('<cassette>', 'file of agctl record')
+    .argument('<cassette>', 'file of agctl record, or - for standard input')
     .description('answer requests with what was recorded, without configuration, servers and models')
     .option(
       '--port <port>',
@@ -43,7 +43,7 @@ export function cassetteCommands(program: Command, run: Bind): void {
 function verifyCommand(program: Command, run: Bind): void {
   program
     .command('verify')
-    .argument('<cassette>', 'file of agctl record')
+    .argument('<cassette>', 'file of agctl record, or - for standard input')
     .description('send the recorded requests again, and report answers, decisions and costs that differ')
     .option('-f, --file <path>', 'configuration of a gateway that is started for it, on free ports')
     .option(

@@ -114,6 +114,7 @@ export const DIAGNOSTIC_CODES = {
   AGW0316: 'A budget in USD refuses calls of a model whose price is not known.',
   AGW0317: 'A secret has the placeholder of `agctl init` as its value.',
   AGW0318: 'A rule compares the name of a tool or prompt with the name that clients see.',
+  AGW0319: 'A `deny` rule does not apply where a tool gets a list in place of a text.',
   AGW0320: 'A certificate is expired, or not valid yet.',
   AGW0401: 'A port could not be opened.',
   AGW0403: 'The database could not be opened.',

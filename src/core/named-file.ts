@@ -24,6 +24,7 @@ export function readNamedFile(
   { cwd = '', maxBytes = Infinity, hint }: ReadOptions = {},
 ): string {
   const tooLarge = (): CommandError => new CommandError('usage', `${file} is larger than ${maxBytes} bytes`);
+  if (file === '') throw new CommandError('usage', 'the name of a file is empty', hint);
   try {
     const path = file === '-' ? undefined : resolve(cwd, file);
     if (path !== undefined) {

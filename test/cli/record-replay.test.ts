@@ -117,6 +117,13 @@ test('replay refuses a broken file with its line, a path that is none, and a por
   });
   expect(await cli(['replay', join(folder.path, 'none.jsonl')])).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('cannot be read'),
+    stderr: expect.stringContaining('no such file'),
+  });
+  expect(await cli(['replay', ''])).toMatchObject({ code: 2, stderr: expect.stringContaining('is empty') });
+  // From standard input, it is read before the port is opened.
+  const input = `${JSON.stringify(head)}\n{"at":"now"}\n`;
+  expect(await cli(['replay', '-'], { input })).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('standard input:2: `at`: '),
   });
 });

@@ -20,7 +20,8 @@ afterAll(remove);
 
 const printed = async (args: readonly string[], env: Record<string, string> = {}): Promise<string> => {
   const { stdout, stderr } = await cli(args, { cwd, env: { HOME: cwd, ...env } });
-  return stdout + stderr;
+  // A line may end as on Windows.
+  return (stdout + stderr).replaceAll('\r\n', '\n');
 };
 
 function leaves(command: Command, path: readonly string[] = []): (readonly [string, Command])[] {

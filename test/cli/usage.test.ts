@@ -62,6 +62,7 @@ describe('`agctl usage`', () => {
 
   test('says that there were no requests', async () => {
     expect((await run({ ...USAGE, rows: [] }, '--since', '1h')).stdout).toBe('no requests since 1h\n');
+    expect(await run(USAGE, '--since', 'nope')).toMatchObject({ code: 2, asked: [] });
   });
 
   test('fails if rows are missing from what it printed', async () => {

@@ -39,7 +39,7 @@ async function warnings(place: keyof typeof PLACES, source: string): Promise<str
   const found = await findProblems(loadConfigText(text, 'x.yaml', {}), { folder: '/', env: {} });
   expect(found.filter(({ severity }) => severity === 'error')).toEqual([]);
   return found
-    .filter(({ code }) => code === 'AGW0309')
+    .filter(({ code }) => code === 'AGW0309' || code === 'AGW0319')
     .map(({ message, range }) => `${message} <${text.slice(range.start.offset, range.end.offset)}>`);
 }
 
@@ -82,6 +82,18 @@ describe('validation warnings on variables', () => {
       expect.stringContaining('this rule also filters lists, where `mcp.tool.arguments` is not set'),
     ]);
   });
+});
+
+test.each([
+  ['mcp.tool.arguments.path.contains("x")', 'mcp.tool.arguments.path'],
+  ['mcp.tool.arguments.?a.path.orValue("").contains("x")', 'mcp.tool.arguments.?a.path.orValue("")'],
+  ['default(mcp.tool.arguments["path"], "").contains("x")', 'default(mcp.tool.arguments["path"], "")'],
+  ['(type(mcp.tool.arguments.path) != string || mcp.tool.arguments.path.contains("x"))', undefined],
+  ['string(mcp.tool.arguments.path).contains("x")', undefined],
+  ['mcp.tool.name.contains("x")', undefined],
+])('validation warns about a `deny` rule that a list evades: %s', async (search, searched) => {
+  const found = await warnings('deny', `has(mcp.tool) && has(mcp.tool.arguments) && ${search}`);
+  expect(found).toEqual(searched === undefined ? [] : [expect.stringContaining(`where \`${searched}\` is a list`)]);
 });
 
 describe('variables without a warning', () => {

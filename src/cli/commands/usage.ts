@@ -7,6 +7,7 @@ import type { Run } from '../context.ts';
 import { type AdminOptions, adminAddress } from '../proxy/address.ts';
 import { ask, notAnAdmin } from '../proxy/admin-client.ts';
 import { print, table, widest } from '../proxy/print.ts';
+import { spanOption } from '../proxy/span.ts';
 
 interface Options extends AdminOptions {
   readonly by: string;
@@ -34,6 +35,7 @@ const TITLES = ['REQUESTS', 'ERRORS', 'REFUSED', 'INPUT', 'OUTPUT', 'CACHED', 'U
 
 /** Prints what the gateway has recorded of usage. */
 export const run: Run<Options> = async (options, context) => {
+  await spanOption('--since', options.since);
   const address = adminAddress(options, context);
   const query = new URLSearchParams({ by: options.by, since: options.since });
   const { body } = await ask(address, { method: 'GET', path: `/api/usage?${query}` });

@@ -15,14 +15,14 @@ export class CassetteError extends Error {
   }
 }
 
-/** Reads a cassette; `file` is its path in messages. @throws CassetteError */
-export function readCassette(path: string, file = path): Cassette {
+/** Reads a cassette. @throws CassetteError */
+export function readCassette(file: string): Cassette {
   let text: string;
   try {
-    const { size } = statSync(path);
+    const { size } = statSync(file);
     if (size > LIMITS.cassetteBytes)
       throw new CassetteError(file, undefined, `it is larger than ${LIMITS.cassetteBytes} bytes`);
-    text = readFileSync(path, 'utf8');
+    text = readFileSync(file, 'utf8');
   } catch (error) {
     if (error instanceof CassetteError) throw error;
     throw new CassetteError(file, undefined, `it cannot be read: ${messageOf(error)}`);
@@ -31,7 +31,7 @@ export function readCassette(path: string, file = path): Cassette {
 }
 
 /** The cassette of a text; `file` is for messages. @throws CassetteError */
-function parseCassette(text: string, file: string): Cassette {
+export function parseCassette(text: string, file: string): Cassette {
   const lines = text.split('\n');
   const isComplete = lines.at(-1) === '';
   if (isComplete) lines.pop();

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { CelEvaluationError, CelStruct, readsUnguarded } from '../expressions/cel/expression.ts';
+import { untypedSearches } from '../expressions/cel/untyped-searches.ts';
 import { problemOf, ReadMembers } from '../expressions/read-members.ts';
 import {
   combineRules,
@@ -56,6 +57,7 @@ export const mcpAuthorization = definePolicy({
     noteAlternatives(rules, context);
     noteHiddenItems(compiled, context);
     noteDeniedItems(compiled, context);
+    warnAboutSearches(compiled, context);
     return policyOf(compiled);
   },
   combine: (policies) => policyOf(combineRules(policies.filter(hasRules).map(({ rules }) => rules))),
@@ -243,6 +245,21 @@ function warnAboutLists(rule: TracedExpression, context: CompileContext): void {
     label: 'evaluation fails there, so the tools are missing from lists',
     help: 'begin with `!has(mcp.tool.arguments) || `, or in a `deny` rule with `has(mcp.tool) && has(mcp.tool.arguments) && `',
   });
+}
+
+/** A `deny` rule for a text in arguments lets the same text pass in a list, which some servers read like a text. */
+function warnAboutSearches({ rules }: RuleSet, context: CompileContext): void {
+  for (const [index, { effect, expression }] of rules.entries()) {
+    if (effect !== 'deny' || !expression.reads(ARGUMENTS)) continue;
+    for (const { text, start, end } of untypedSearches(expression.source, ARGUMENTS))
+      context.at('rules', index, effect).report({
+        code: 'AGW0319',
+        message: `this \`deny\` rule lets calls pass where \`${text}\` is a list`,
+        inside: { start, end },
+        label: 'of a list, `contains` looks for an item that is equal, and does not fail',
+        help: `write \`(type(${text}) != string || ${text}.contains(…))\`, which denies them, or say what is allowed in a \`require\` rule`,
+      });
+  }
 }
 
 const ARGUMENTS = 'mcp.tool.arguments';

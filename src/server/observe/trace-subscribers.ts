@@ -6,7 +6,7 @@ import {
   HeadersView,
   tryEvaluate,
 } from '../expressions/cel/expression.ts';
-import type { VariableResolver } from '../kernel/expression.ts';
+import type { Expression, VariableResolver } from '../kernel/expression.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
 import { traceFilterScope } from './scopes.ts';
 import { TraceObserver } from './trace/trace-observer.ts';
@@ -156,14 +156,21 @@ class Subscriber implements TraceSubscription {
   }
 }
 
+/** What is known when a request is chosen, before it is read or routed. */
+const FILTER_MEMBERS: Readonly<Record<string, readonly string[]>> = {
+  request: ['method', 'path', 'pathAndQuery', 'uri', 'version', 'scheme', 'headers', 'host'],
+  source: ['address', 'port'],
+};
+
 /**
- * Compiles the `expression` of a trace. It reads `request.method`, `.path`, `.pathAndQuery`, `.host`, `.headers`,
- * `.version` and `source` of the raw request. An expression that fails at run time counts as false. `problem` is a
- * message for the caller, set if the expression does not compile.
+ * Compiles the `expression` of a trace. It reads `FILTER_MEMBERS`. An expression that fails at run time counts as false.
+ * `problem` is a message for the caller, set if the expression does not compile or can never be true.
  */
 export function compileTraceFilter(source: string): { filter: TraceFilter } | { problem: string } {
   try {
     const expression = compileExpression(source, traceFilterScope.roots);
+    const problem = unmatchable(expression);
+    if (problem !== undefined) return { problem };
     return {
       filter: (raw) => tryEvaluate(expression, raw) === true,
     };
@@ -171,6 +178,18 @@ export function compileTraceFilter(source: string): { filter: TraceFilter } | { 
     if (!(error instanceof CelSyntaxError)) throw error;
     return { problem: error.help === undefined ? error.message : `${error.message} (${error.help})` };
   }
+}
+
+/** Why an expression is true for no request. */
+function unmatchable({ nonBooleanType, paths }: Expression): string | undefined {
+  if (nonBooleanType !== undefined) return `it returns ${nonBooleanType}, never a boolean`;
+  for (const path of paths.keys()) {
+    const [root = '', member] = path.split('.');
+    const members = FILTER_MEMBERS[root];
+    if (member !== undefined && members?.includes(member) === false)
+      return `\`${root}.${member}\` is not known when a request is chosen, before its body is read (use ${members.map((name) => `${root}.${name}`).join(', ')})`;
+  }
+  return undefined;
 }
 
 /** The variables of a filter, created once per request for all subscribers. */

@@ -253,11 +253,17 @@ describe('runtime state', () => {
   });
 
   test('`proxy shutdown` sends a POST', async () => {
-    await using server = await fakeAdmin({ '/quitquitquit': says('shutdown now\n', 'text/plain') });
-    expect(await cli(['proxy', 'shutdown', '--admin', server.address])).toMatchObject({
+    await using server = await fakeAdmin({
+      '/quitquitquit': says('shutdown now\n', 'text/plain'),
+      '/api/overview': says('{"config":"gateway.yaml","pid":4711}'),
+    });
+    expect(await cli(['proxy', 'shutdown', '--admin', server.address])).toEqual({
       code: 0,
       stdout: 'shutdown now\n',
+      stderr: `${server.address} stops after open requests\n`,
     });
-    expect(server.asked).toMatchObject([{ method: 'POST', url: '/quitquitquit' }]);
+    expect(server.asked.at(-1)).toMatchObject({ method: 'POST', url: '/quitquitquit' });
+    const none = await cli(['proxy', 'shutdown', '--admin', '127.0.0.1:1']);
+    expect([none.code, none.stderr]).toEqual([3, expect.stringMatching(/^error: no gateway at 127\.0\.0\.1:1/)]);
   });
 });

@@ -32,6 +32,13 @@ describe('trace streams', () => {
     expect(events[0]?.message).toEqual({ type: 'requestStarted' });
     expect(events.map(({ message }) => message)).toContainEqual(finished(200));
     expect(trace.text).toMatch(/^: ready\n\n(?:data: \{[^\n]*\}\n\n)+$/);
+    for (const [never, why] of [
+      ['request.body.contains("x")', '`request.body` is not known when a request is chosen'],
+      ['request.bogus == "x"', 'request.headers, request.host)'],
+      ['source.spiffeId == "x"', '(use source.address, source.port)'],
+      ['request.path', 'never a boolean'],
+    ] as const)
+      expect((await send(`${server.url}/debug/trace?expression=${encodeURIComponent(never)}`)).text).toContain(why);
     expect(gate.running.traceSubscribers.active).toBe(false);
   });
 
