@@ -38,6 +38,32 @@ const CREDENTIAL_HEADERS = new Set([
  */
 const TOKEN = /(?<![\w-])eyJ[\w-]{5,}\.[\w-]*(?:\.[\w-]*){1,3}/g;
 
+/**
+ * Keys that their issuers mark by a prefix: OpenAI, Anthropic and others (`sk-`), Stripe, AWS, Google, GitHub, GitLab,
+ * Slack, Hugging Face, npm, Groq, xAI. RE2 and JavaScript read the pattern alike, in linear time: what follows a beginning
+ * is one class of characters.
+ */
+export const API_KEY = {
+  pattern: String.raw`\b(?:sk-[A-Za-z0-9_-]{20,}|[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|(?:AKIA|ASIA)[A-Z0-9]{16}\b|AIza[A-Za-z0-9_-]{35}|gh[oprsu]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,}|glpat-[A-Za-z0-9_.-]{20,}|xox[abeoprs]-[A-Za-z0-9-]{10,}|hf_[A-Za-z0-9]{30,}|npm_[A-Za-z0-9]{36}|gsk_[A-Za-z0-9]{40,}|xai-[A-Za-z0-9]{40,})`,
+  /** A part of every match. */
+  hint: /sk-|[sr]k_|AKIA|ASIA|AIza|gh[oprsu]_|github_pat_|glpat-|xox|hf_|npm_|xai-/,
+} as const;
+const API_KEYS = new RegExp(API_KEY.pattern, 'g');
+
+/**
+ * Private keys in PEM (RFC 7468), with headers (RFC 1421), also with the line breaks of JSON, and cut off. The body of the
+ * longest has 13,000 characters. It ends at the next dashes, so that each part of a text is read once.
+ */
+const PRIVATE_KEYS =
+  /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[^-]{0,16384}(?:-(?!----)[^-]{0,16384}){0,20}-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|[A-Za-z0-9+/=\s\\]{0,16384})/g;
+
+/** Credentials that are recognized by their form alone, each with a part of every match: most texts have none. */
+const FORMS: readonly (readonly [hint: RegExp, form: RegExp])[] = [
+  [/eyJ/, TOKEN],
+  [API_KEY.hint, API_KEYS],
+  [/PRIVATE KEY/, PRIVATE_KEYS],
+];
+
 /** Whether a configuration key, command option or variable of this name most likely holds a credential. */
 export function isCredentialName(name: string): boolean {
   return CREDENTIAL_NAME.test(name) || CREDENTIAL_HEADERS.has(name.toLowerCase());
@@ -62,14 +88,17 @@ export const isTokenCountName = (name: string): boolean => COUNT_NAME.test(name)
 /** Whether a value can be a number of tokens: `5000`, `5k`. */
 export const isTokenCount = (value: string | number): boolean => COUNT.test(String(value));
 
-/** Matches of tokens that are recognized by their form. */
-export function tokensIn(text: string): Iterable<RegExpMatchArray> {
-  return text.includes('eyJ') ? text.matchAll(TOKEN) : [];
+/** Matches of tokens and keys that are recognized by their form. */
+export function tokensIn(text: string): RegExpMatchArray[] {
+  return FORMS.flatMap(([hint, form]) => (hint.test(text) ? [...text.matchAll(form)] : []));
 }
 
-/** Replaces tokens that are recognized by their form. */
+/** Replaces tokens and keys that are recognized by their form. */
 export function withoutTokens(text: string): string {
-  return text.includes('eyJ') ? text.replace(TOKEN, REDACTED) : text;
+  return FORMS.reduce(
+    (clean, [hint, form]) => (hint.test(clean) ? clean.replace(form, REDACTED) : clean),
+    text,
+  );
 }
 
 /**

@@ -54,6 +54,9 @@ test.each([
   ['beginnings of tokens', '-eyJ'.repeat(250_000)],
   ['dots after them', 'eyJaaaaa.'.repeat(100_000)],
   ['parameters without a value', '?a='.repeat(300_000)],
+  ['beginnings of private keys', '-----BEGIN PRIVATE KEY-----'.repeat(40_000)],
+  ['a private key without an end', `-----BEGIN PRIVATE KEY-----${'a-'.repeat(500_000)}`],
+  ['beginnings of keys', 'sk-'.repeat(350_000)],
   ['semicolons', `/x?${';a'.repeat(500_000)}=`],
   ['ampersands', `/x?${'&'.repeat(1_000_000)}`],
 ])('secret redaction reads a megabyte of %s in linear time', (_what, text) => {

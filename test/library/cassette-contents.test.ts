@@ -137,6 +137,53 @@ describe('what is in a recording', () => {
     expect(text).toContain('"content":"Write to ');
   });
 
+  describe.each([
+    ['without a database', {}],
+    ['with one', { database: { url: 'sqlite://./data.db' } }],
+  ])('credentials of an agent’s prompts %s', (_, config) => {
+    const key = 'MIIEvQIBADANBgkqhkiG9w0BAQ';
+    const SECRETS = [
+      ['sk-proj-canary6abcdefghijklmnopqrstuvwx', 'canary6'],
+      ['use ghp_abcdefghijklmnopqrstuvwxyz0123456789 twice', 'ghp_'],
+      ['password=hunter2hunter2 ok', 'hunter2'],
+      ['{"api_key": "hunter2", "city": "Oslo"}', 'hunter2'],
+      ['AKIAIOSFODNN7EXAMPLE', 'AKIA'],
+      ['xoxb-123456789012-abcdefghijklmnop', 'xoxb'],
+      [
+        `sign with\n-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\n${key}\n-----END RSA PRIVATE KEY-----\n`,
+        key,
+      ],
+      [JSON.stringify(`-----BEGIN PRIVATE KEY-----\n${key}\n-----END PRIVATE KEY-----`), key],
+      [`-----BEGIN OPENSSH PRIVATE KEY-----\n${key}`, key],
+      ['https://user:secretpw@example.com/x', 'secretpw'],
+    ] as const;
+    const NUMBERS = ['card 4111 1111 1111 1111', 'ssn 123-45-6789', 'DE89370400440532013000'];
+
+    test('are not in the file, and the same agent gets its answers from it, and another one does not', async () => {
+      await using folder = await temporaryFolder();
+      const file = join(folder.path, 'cassette.jsonl');
+      await using model = await stubModel('yes');
+      const ask = (url: string, content: string) =>
+        post(`${url}/v1/chat/completions`, { model: 'm', messages: [{ role: 'user', content }] });
+      const texts = [...SECRETS.map(([text]) => text), ...NUMBERS];
+      {
+        const settings = { ...models(model), config } as GatewayConfig;
+        await using gateway = await testGateway(settings, { record: file, folder: folder.path });
+        for (const text of texts) await textOf(ask(gateway.url, text));
+      }
+      const written = readFileSync(file, 'utf8');
+      for (const [text, secret] of SECRETS) expect(written, text).not.toContain(secret);
+      expect(written).not.toContain('BEGIN');
+      expect(written.includes('4111')).toBe(!('database' in config));
+      await using replay = await replayCassette(file);
+      for (const text of texts) expect((await ask(replay.url, text)).status, text).toBe(200);
+      // Another key is the same, and another text is not.
+      expect((await ask(replay.url, `use ghp_${'b'.repeat(40)} twice`)).status).toBe(200);
+      for (const text of ['what is the weather?', 'use it twice', 'card of mine', 'Hello Oslo'])
+        expect((await ask(replay.url, text)).status, text).toBe(400);
+    });
+  });
+
   // Kludex/cassetter#71 (order of members), vcr/vcr#960 and mock-server/mockserver-monorepo#965 (boundaries), kevin1024/vcrpy#661 (empty)
   test('numbers, forms, empty and binary bodies are replayed as they were', async () => {
     await using folder = await temporaryFolder();

@@ -1,8 +1,8 @@
-import { REDACTED } from '../../core/credentials.ts';
 import type { Path } from '../../core/diagnostic.ts';
 import { isRecord } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Ignored } from './ignored.ts';
+import { RedactedForms } from './redacted-forms.ts';
 import { isExactNumber } from './redaction.ts';
 
 /** A value that is another one than was recorded; undefined: there is none. */
@@ -33,57 +33,55 @@ function isNothing(value: unknown, ignored: Ignored): boolean {
 }
 
 /**
- * How a value differs from the recorded one, at most `LIMITS.cassetteDifferences` times. Where something was redacted, any text is
- * the same.
+ * How a value differs from the recorded one, at most `LIMITS.cassetteDifferences` times. What was redacted is the same as what
+ * would be.
  */
-export function differences(recorded: unknown, found: unknown, ignored: Ignored): Difference[] {
+export function differences(
+  recorded: unknown,
+  found: unknown,
+  ignored: Ignored,
+  forms = new RedactedForms(),
+): Difference[] {
   const all: Difference[] = [];
-  compare(recorded, found, ignored, [], all);
+  compare(recorded, found, ignored, [], { all, forms });
   return all;
 }
 
-function compare(recorded: unknown, found: unknown, ignored: Ignored, path: Path, all: Difference[]): void {
+interface Comparing {
+  readonly all: Difference[];
+  readonly forms: RedactedForms;
+}
+
+function compare(
+  recorded: unknown,
+  found: unknown,
+  ignored: Ignored,
+  path: Path,
+  comparing: Comparing,
+): void {
+  const { all, forms } = comparing;
   if (ignored.isHere || all.length >= LIMITS.cassetteDifferences) return;
   if (Array.isArray(recorded) && Array.isArray(found)) {
     for (let at = 0; at < Math.max(recorded.length, found.length); at += 1)
-      compare(recorded[at], found[at], ignored.in(at), [...path, at], all);
+      compare(recorded[at], found[at], ignored.in(at), [...path, at], comparing);
   } else if (isObject(recorded) && isObject(found)) {
     for (const name of new Set([...Object.keys(recorded), ...Object.keys(found)])) {
       const [one, other] = [recorded, found].map((each) =>
         Object.hasOwn(each, name) ? each[name] : undefined,
       );
-      compare(one, other, ignored.in(name), [...path, name], all);
+      compare(one, other, ignored.in(name), [...path, name], comparing);
     }
   } else if (isNothing(recorded, ignored) && isNothing(found, ignored)) return;
-  else if (!isSame(recorded, found)) all.push({ path, recorded, found });
+  else if (!isSame(recorded, found, path, forms)) all.push({ path, recorded, found });
 }
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   isRecord(value) && !isExactNumber(value);
 
-function isSame(recorded: unknown, found: unknown): boolean {
-  if (recorded === found) return true;
-  if (typeof recorded === 'string' && recorded.includes(REDACTED)) return isRedactedForm(recorded, found);
-  if (typeof found === 'string' && found.includes(REDACTED)) return isRedactedForm(found, recorded);
-  return JSON.stringify(recorded) === JSON.stringify(found);
-}
-
-function isRedactedForm(redacted: string, other: unknown): boolean {
-  if (redacted === REDACTED) return other !== undefined;
-  if (typeof other !== 'string') return false;
-  const parts = redacted.split(REDACTED);
-  const [first = ''] = parts;
-  const last = parts.at(-1) ?? '';
-  if (!other.startsWith(first) || !other.endsWith(last) || other.length < first.length + last.length)
-    return false;
-  let at = first.length;
-  for (const part of parts.slice(1, -1)) {
-    const next = other.indexOf(part, at);
-    if (next === -1 || next > other.length - last.length) return false;
-    at = next + part.length;
-  }
-  return true;
-}
+const isSame = (recorded: unknown, found: unknown, path: Path, forms: RedactedForms): boolean =>
+  recorded === found ||
+  forms.areSame(recorded, found, path) ||
+  JSON.stringify(recorded) === JSON.stringify(found);
 
 const SHOWN = 60;
 

@@ -6,6 +6,7 @@ import { canonical, type Difference, differences } from './compare.ts';
 import { isGivenUp } from './cut.ts';
 import type { Body, Cassette, Exchange, RecordedRequest } from './format.ts';
 import type { Ignored } from './ignored.ts';
+import { RedactedForms } from './redacted-forms.ts';
 
 /** A request of a client, to be answered by a recorded one. */
 export interface Asked extends Pick<RecordedRequest, 'method' | 'target' | 'body'> {
@@ -93,9 +94,10 @@ export class Tape {
         revisionOf(request.body) === revision,
     );
     const ignored = this.#ignoredIn(asked);
+    const forms = new RedactedForms();
     let nearest: Unmatched['nearest'];
     for (const exchange of candidates) {
-      const found = differences(comparable(exchange.request), comparable(asked), ignored);
+      const found = differences(comparable(exchange.request), comparable(asked), ignored, forms);
       if (nearest === undefined || found.length < nearest.differences.length)
         nearest = { exchange, differences: found };
     }

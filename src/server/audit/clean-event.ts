@@ -1,5 +1,4 @@
 import { byForm } from '../../core/redact.ts';
-import { BUILTINS } from '../guardrails/sensitive-data.ts';
 import type { AuditEvent } from './event.ts';
 
 /** Characters of a name and of the other texts; longer ones are cut. */
@@ -17,13 +16,10 @@ export function cleanEvent({ actor, from, ...event }: AuditEvent): AuditEvent {
   };
 }
 
-/** Linear: what follows a beginning is one class of characters. */
-const API_KEYS = new RegExp(BUILTINS.apiKey.pattern, 'g');
-
 function clean(text: string | undefined, length: number): string | undefined {
   if (text === undefined) return undefined;
   const cut = text.length > length ? `${text.slice(0, length)}…` : text;
   // PostgreSQL stores neither NUL nor half of a surrogate pair.
   const storable = cut.replaceAll('\0', '\\0').toWellFormed();
-  return byForm.text(storable.replaceAll(API_KEYS, BUILTINS.apiKey.replacement));
+  return byForm.text(storable);
 }

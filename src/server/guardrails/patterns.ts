@@ -169,23 +169,29 @@ export function compilePatterns({ action, rules }: PatternConfig, context: Compi
   return new Patterns(
     action,
     rules.map((rule, index): Rule => {
-      if (rule.builtin !== undefined) {
-        const { hint, replacement } = BUILTINS[rule.builtin];
-        const find = finderOf(BUILTINS[rule.builtin]);
-        return {
-          name: rule.builtin,
-          replacement,
-          find(text) {
-            const plain = withPlainSeparators(text);
-            return hint.test(plain) ? find(plain) : [];
-          },
-        };
-      }
+      if (rule.builtin !== undefined) return builtinRule(rule.builtin);
       const compiled = compileRegex(rule.pattern ?? '', context.at('rules', index, 'pattern'));
       const find = (text: string): Span[] => matchesOf(compiled, text);
       return { name: `rules[${index}]`, replacement: PATTERN_REPLACEMENT, find };
     }),
   );
+}
+
+/** What masks builtins as `compilePatterns` does. */
+export const builtinPatterns = (names: readonly Builtin[]): Patterns =>
+  new Patterns('mask', names.map(builtinRule));
+
+function builtinRule(name: Builtin): Rule {
+  const { hint, replacement } = BUILTINS[name];
+  const find = finderOf(BUILTINS[name]);
+  return {
+    name,
+    replacement,
+    find(text) {
+      const plain = withPlainSeparators(text);
+      return hint.test(plain) ? find(plain) : [];
+    },
+  };
 }
 
 /**

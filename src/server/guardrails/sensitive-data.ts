@@ -1,3 +1,4 @@
+import { API_KEY } from '../../core/credentials.ts';
 import { isPhoneNumber } from './phone-numbers.ts';
 
 /** Replacement for matches of configured patterns (upstream). */
@@ -66,11 +67,8 @@ export const BUILTINS: Readonly<Record<Builtin, SensitiveData>> = {
     isValid: hasIbanChecksum,
     isGreedy: true,
   },
-  // Keys that their issuers mark by a prefix: OpenAI, Anthropic and others (`sk-`), Stripe, AWS, Google, GitHub, GitLab,
-  // Slack, Hugging Face, npm, Groq, xAI.
   apiKey: {
-    pattern: String.raw`\b(?:sk-[A-Za-z0-9_-]{20,}|[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|(?:AKIA|ASIA)[A-Z0-9]{16}\b|AIza[A-Za-z0-9_-]{35}|gh[oprsu]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,}|glpat-[A-Za-z0-9_.-]{20,}|xox[abeoprs]-[A-Za-z0-9-]{10,}|hf_[A-Za-z0-9]{30,}|npm_[A-Za-z0-9]{36}|gsk_[A-Za-z0-9]{40,}|xai-[A-Za-z0-9]{40,})`,
-    hint: /sk-|[sr]k_|AKIA|ASIA|AIza|gh[oprsu]_|github_pat_|glpat-|xox|hf_|npm_|xai-/,
+    ...API_KEY,
     replacement: '<API_KEY>',
   },
 };

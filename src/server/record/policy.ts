@@ -172,12 +172,14 @@ class Redacting {
   }
 
   text(text: string): string {
-    return this.#patterns.mask(this.#redactor().line(text));
+    const redactor = this.#redactor();
+    // Patterns before other credentials by their form: a name such as `<API_KEY>` says more than `<redacted>`.
+    return redactor.line(this.#patterns.mask(redactor.known(text)));
   }
 
   value(value: unknown): unknown {
-    // Members named like a credential first: their values have no form of their own.
-    return this.#masked(this.#redactor().value(value));
+    // Then members named like a credential: their values have no form of their own.
+    return this.#redactor().value(this.#masked(value));
   }
 
   #masked(value: unknown): unknown {
