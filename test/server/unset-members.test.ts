@@ -93,7 +93,9 @@ test.each([
   ['mcp.tool.name.contains("x")', undefined],
 ])('validation warns about a `deny` rule that a list evades: %s', async (search, searched) => {
   const found = await warnings('deny', `has(mcp.tool) && has(mcp.tool.arguments) && ${search}`);
-  expect(found).toEqual(searched === undefined ? [] : [expect.stringContaining(`where \`${searched}\` is a list`)]);
+  expect(found).toEqual(
+    searched === undefined ? [] : [expect.stringContaining(`where \`${searched}\` is a list`)],
+  );
 });
 
 describe('variables without a warning', () => {

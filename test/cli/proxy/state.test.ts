@@ -264,6 +264,9 @@ describe('runtime state', () => {
     });
     expect(server.asked.at(-1)).toMatchObject({ method: 'POST', url: '/quitquitquit' });
     const none = await cli(['proxy', 'shutdown', '--admin', '127.0.0.1:1']);
-    expect([none.code, none.stderr]).toEqual([3, expect.stringMatching(/^error: no gateway at 127\.0\.0\.1:1/)]);
+    expect([none.code, none.stderr]).toEqual([
+      3,
+      expect.stringMatching(/^error: no gateway at 127\.0\.0\.1:1/),
+    ]);
   });
 });

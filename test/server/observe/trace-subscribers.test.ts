@@ -38,7 +38,9 @@ describe('trace streams', () => {
       ['source.spiffeId == "x"', '(use source.address, source.port)'],
       ['request.path', 'never a boolean'],
     ] as const)
-      expect((await send(`${server.url}/debug/trace?expression=${encodeURIComponent(never)}`)).text).toContain(why);
+      expect(
+        (await send(`${server.url}/debug/trace?expression=${encodeURIComponent(never)}`)).text,
+      ).toContain(why);
     expect(gate.running.traceSubscribers.active).toBe(false);
   });
 
