@@ -30,6 +30,7 @@ const source = join(fileURLToPath(new URL('../../..', import.meta.url)), 'src');
 const BOUNDED: Readonly<Record<string, string>> = {
   'adapter/memory/embed/models/add-model.ts': 'the name of a package or file',
   'adapter/memory/markdown/split-block.ts': 'lines of at most 500 characters',
+  'adapter/memory/search/owners.ts': 'it begins where a word does, which recheck does not count',
   'admin/app.ts': 'a request target has no line ends',
   'admin/refused-request.ts': 'a request target has no line ends',
   'cli/commands/config-explain.ts': 'an argument',
