@@ -1,6 +1,6 @@
 // npm run bench trace -- [--rounds 3] [--seconds 4] [--connections 32] [--policies 5] [--bin NAME=PATH ...]
 // Cost of traces for requests: no watcher, one watcher that waits for another request, 1,000 such watchers, one watcher
-// that follows every request. --bin, given twice, compares two builds without watchers: one from before traces existed,
+// and 50 that follow every request. --bin, given twice, compares two builds without watchers: one from before traces existed,
 // and one with them. A request that is watched by a one-shot trace costs once, so it has no row.
 import { writeFileSync } from 'node:fs';
 import { get } from 'node:http';
@@ -40,6 +40,7 @@ const WATCHED = [
   ['one waits for another path', [`?expression=${never}`]],
   ['1,000 wait for another path', Array.from({ length: 1_000 }, () => `?expression=${never}`)],
   ['one follows every request', ['?follow']],
+  ['50 follow every request', Array.from({ length: 50 }, () => '?follow')],
 ];
 
 /** Reads a trace and discards it, like a terminal that was left open. */
