@@ -21,8 +21,11 @@ export interface MemoryEnds {
   own(): Promise<MemoryEnd>;
 }
 
-/** How long an owner may take until it answers at its socket, or has closed its store; ms. */
-const PATIENCE = 3_000;
+/**
+ * How long an owner may take until it answers at its socket, or has closed its store; ms. 3 s were too few on a machine with a load of 30;
+ * clients wait 60 s for a server that starts.
+ */
+const PATIENCE = 15_000;
 const AGAIN = 50;
 
 /** Connects to the owner of a memory, or becomes it. */
