@@ -6,6 +6,7 @@ import { STREAM_FIELD } from '../../core/requests/finished.ts';
 import { standingResponse } from '../kernel/admission.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
 import { operatorRequest } from '../kernel/request/shared-slots.ts';
+import { failedModels, llmCall } from '../llm/llm-call.ts';
 import type { MetricValues } from '../observe/metrics/family.ts';
 import { openRequest } from '../observe/open-request.ts';
 import { type RecentRequest, RecentRequests } from '../observe/recent-requests.ts';
@@ -48,7 +49,7 @@ export class OwnProcess implements ProcessView {
     return this.#options.gateway.onRequestFinished((fields, ctx) => {
       if (operatorRequest.get(ctx) === true) return;
       this.requests.add(stands(ctx) ? [...fields, [STREAM_FIELD, true]] : fields);
-      this.#services.add(fields, Date.now());
+      if (!isUnsent(ctx)) this.#services.add(fields, Date.now());
     });
   }
 
@@ -116,6 +117,12 @@ const trafficOf = ({ openRequests }: Pick<Gateway, 'openRequests'>): RequestCont
 /** Whether the response stood until one side ended it: a stream of events, or a WebSocket. */
 const stands = (ctx: RequestContext): boolean =>
   standingResponse.get(ctx) === true || ctx.reply?.status === 101;
+
+/** Whether it is an LLM call that was refused before anything was sent to the provider, which is not to blame for it. */
+const isUnsent = (ctx: RequestContext): boolean => {
+  const call = llmCall.get(ctx);
+  return call !== undefined && call.progress === undefined && failedModels.get(ctx) === undefined;
+};
 
 function gatewayTasks({ openRequests, listeners }: Gateway): string[] {
   const now = performance.now();

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
+import type { ShownServices } from '../../../src/core/service-figures.ts';
 import { budgetGateway, createKey, spending, spentIn } from '../../kit/budgets.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import type { TestGateway } from '../../kit/gateway.ts';
@@ -39,7 +40,9 @@ describe('a database that cannot be used', () => {
   test('failClosed refuses calls, says so in log and metrics, and goes on afterwards', async () => {
     await using folder = await temporaryFolder();
     await using provider = await llmProvider();
-    await using gate = await budgetGateway(provider, folder.path, budget(), IMPATIENT);
+    await using gate = await budgetGateway(provider, folder.path, budget(), {
+      options: { ...IMPATIENT.options, admin: true },
+    });
     expect((await chat(gate, SMALL)).status).toBe(200);
     const locked = lock(folder.path);
     const refused = await chat(gate, SMALL);
@@ -52,6 +55,8 @@ describe('a database that cannot be used', () => {
     expect(gate.log.join('')).toContain('locked by another process');
     expect(await failures(gate)).toBeGreaterThan(0);
     expect(provider.received.length).toBe(1);
+    const { services } = (await (await fetch(`${gate.admin}/api/services`)).json()) as ShownServices;
+    expect(services).toMatchObject([{ kind: 'provider', name: 'openai', calls: 1, errors: 0 }]);
     locked.release();
     await until(async () => (await chat(gate, SMALL)).status === 200);
     expect(gate.log.join('')).toContain('the database of budgets can be used again');
