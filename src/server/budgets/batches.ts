@@ -1,7 +1,8 @@
 import { detailOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
+import { UnknownCommit } from '../kernel/database.ts';
 import type { Counter } from './counter.ts';
-import type { SpendingStore } from './spending-store.ts';
+import type { Charge, SpendingStore } from './spending-store.ts';
 
 const SCOPE = 'proxy::budgets';
 
@@ -63,6 +64,10 @@ export class Batches {
   /** Whether the timer has the shorter interval. */
   #isHurried = false;
   #retry: NodeJS.Timeout | undefined;
+  /** What a transaction has charged whose commit was lost, until it is known whether it is stored. */
+  #unknown:
+    | { readonly amounts: ReadonlyMap<Counter, number>; readonly isStored: () => Promise<boolean> }
+    | undefined;
   #failure: { readonly since: number; readonly at: number; readonly message: string } | undefined;
 
   constructor({ store, log, failed, isUrgent, wait, presence }: BatchesOptions) {
@@ -156,12 +161,6 @@ export class Batches {
     this.#next = undefined;
     this.#changed = new Set();
     this.#read = new Set();
-    const charges = changed.map((counter) => ({
-      counter: counter.counter,
-      start: counter.start,
-      amount: counter.unwritten,
-      known: this.knows(counter) ? counter.spent : undefined,
-    }));
     this.#lastAt = performance.now();
     const late = setTimeout(() => {
       this.#isLate = true;
@@ -171,7 +170,15 @@ export class Batches {
       this.#next?.reject(error);
       this.#next = undefined;
     }, this.#wait);
+    let charges: readonly Charge[] = [];
     try {
+      await this.#settle();
+      charges = changed.map((counter) => ({
+        counter: counter.counter,
+        start: counter.start,
+        amount: counter.unwritten,
+        known: this.knows(counter) ? counter.spent : undefined,
+      }));
       const { totals, isAlone } = await this.#store.exchange(charges, read);
       if (!isAlone) {
         this.#othersAt = performance.now();
@@ -187,6 +194,10 @@ export class Batches {
       // What was charged while it was late.
       if (this.#changed.size > 0) this.#scheduled().catch(() => undefined);
     } catch (error) {
+      if (error instanceof UnknownCommit) {
+        const amounts = new Map(changed.map((counter, index) => [counter, charges[index]?.amount ?? 0]));
+        this.#unknown = { amounts, isStored: error.isStored };
+      }
       // Written again with the next transaction.
       for (const counter of changed) this.#changed.add(counter);
       this.#failed(detailOf(error));
@@ -195,6 +206,14 @@ export class Batches {
       clearTimeout(late);
       this.#isLate = false;
     }
+  }
+
+  /** What is stored must not be charged once more. Rejects while that is not known. */
+  async #settle(): Promise<void> {
+    if (this.#unknown === undefined) return;
+    const { amounts, isStored } = this.#unknown;
+    if (await isStored()) for (const [counter, amount] of amounts) counter.unwritten -= amount;
+    this.#unknown = undefined;
   }
 
   #failed(message: string): void {

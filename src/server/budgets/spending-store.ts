@@ -30,8 +30,8 @@ export interface SpendingStore {
   /**
    * Adds charges and reads counters, in one transaction, which has survived the end of this process when this resolves.
    * `totals`: of `charges`, then of `reads`; undefined if another process may have charged the counter, and it could not be
-   * read. `isAlone`: no other process has made an exchange since the previous one. Rejects if the database is gone, locked or full: then nothing was added, unless the connection to
-   * PostgreSQL was lost during the commit.
+   * read. `isAlone`: no other process has made an exchange since the previous one. Rejects if the database is gone, locked
+   * or full: then nothing was added, unless it is an `UnknownCommit`.
    */
   exchange(charges: readonly Charge[], reads: readonly CounterRow[]): Promise<Exchanged>;
   /** What counters have spent. Unlike `exchange`, it does not count as the presence of a process. */

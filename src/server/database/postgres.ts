@@ -4,9 +4,10 @@ import type { Limits } from '../../core/limits.ts';
 import { isAnswer, isUnanswered, sqlState } from '../../core/postgres-errors.ts';
 import { type Client, createPool, type Pool } from '../../core/postgres-pool.ts';
 import { repeated, SYNCHRONOUS_COMMIT, serverName, transaction } from '../../core/postgres-transaction.ts';
-import { number, type Row, RowError, rowsOf, text } from '../../core/sql-row.ts';
+import { number, optionalText, type Row, RowError, rowsOf, text } from '../../core/sql-row.ts';
 import type { DatabaseSchema, SqlRow, SqlValue, Statement, StatementResult } from '../kernel/database.ts';
 import { DatabaseError, type Driver } from './driver.ts';
+import { TRANSACTION_ID, wasCommitted } from './lost-commit.ts';
 import { CREATE_VERSIONS, missingMigrations, SET_VERSION, VERSIONS } from './migrations.ts';
 
 /** Key of the lock under which migrations run: "agctl" in ASCII. */
@@ -110,6 +111,12 @@ export async function openPostgresOn(
   };
 }
 
+/** A transaction of which only the commit is missing. `id`: null if it has written nothing. */
+interface Ended {
+  readonly id: string | null;
+  readonly results: readonly StatementResult[];
+}
+
 /** Thrown inside of a transaction to roll it back. */
 class RequiredStatementFailed extends Error {}
 
@@ -117,6 +124,7 @@ async function run(
   pool: Pool,
   statements: readonly Statement[],
 ): Promise<readonly StatementResult[] | undefined> {
+  let ended: Ended | undefined;
   try {
     return await transaction(pool, async (client) => {
       const results: StatementResult[] = [];
@@ -126,10 +134,15 @@ async function run(
         if (required && result.rows.length + result.changes === 0) throw new RequiredStatementFailed();
         results.push(result);
       }
+      const [row] = rowsOf(await client.query(TRANSACTION_ID));
+      ended = { id: row === undefined ? null : optionalText(row, 'id'), results };
       return results;
     });
   } catch (error) {
     if (error instanceof RequiredStatementFailed) return undefined;
+    // Without an id, nothing was written.
+    if (ended === undefined || ended.id === null) throw error;
+    if (await wasCommitted(pool, ended.id, error)) return ended.results;
     throw error;
   }
 }

@@ -1,3 +1,5 @@
+import { AppError } from '../../core/errors.ts';
+
 /** A parameter or a column. Booleans are stored as 0 and 1, times as ms since 1970. Integers up to 2^53. */
 export type SqlValue = string | number | Uint8Array | null;
 
@@ -26,8 +28,7 @@ export interface StatementResult {
 /**
  * The database of `config.database`. Every process of a gateway has its own connections, and several gateways may use the
  * same database at once. Calls reject with an `AppError`: `database_unavailable` (gone, locked for too long, full, or too
- * many calls wait; `detail` has the reason), then nothing of the call was stored, unless the connection to PostgreSQL was
- * lost during a commit.
+ * many calls wait; `detail` has the reason), then nothing of the call was stored, unless it is an `UnknownCommit`.
  */
 export interface Database {
   readonly kind: 'sqlite' | 'postgres';
@@ -38,6 +39,17 @@ export interface Database {
    * a power failure, the last commits to SQLite may be missing.
    */
   transaction(statements: readonly Statement[]): Promise<readonly StatementResult[] | undefined>;
+}
+
+/** The connection was lost during a commit, and whether it was executed is not known yet. */
+export class UnknownCommit extends AppError {
+  /** Whether it was. Rejects while that is not known: to repeat the transaction could store it twice. */
+  readonly isStored: () => Promise<boolean>;
+
+  constructor(detail: string, isStored: () => Promise<boolean>, cause: unknown) {
+    super('database_unavailable', { detail, cause });
+    this.isStored = isStored;
+  }
 }
 
 /** The tables of one feature. */

@@ -2,7 +2,7 @@ import { AppError, messageOf } from '../../core/errors.ts';
 import { textIn } from '../../core/foreign.ts';
 import type { Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
-import type { Database, Statement } from '../kernel/database.ts';
+import { type Database, type Statement, UnknownCommit } from '../kernel/database.ts';
 import type { Bound } from '../kernel/inspection.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
 import { payloadOf } from './payload.ts';
@@ -36,6 +36,10 @@ export class Recorder {
   #retention: Retention | undefined;
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> | undefined;
+  /** The batch whose commit was lost, until it is known whether it is stored. */
+  #unknown:
+    | { readonly batch: readonly QueuedRecord[]; readonly isStored: () => Promise<boolean> }
+    | undefined;
   /** Wait before the next attempt, in ms; 0 if the last one succeeded. */
   #wait = 0;
   /** When the database has last stored something, on the clock of `performance.now()`. */
@@ -136,9 +140,12 @@ export class Recorder {
   /** Stores the oldest records, which stay in the queue until they are stored. Without one, tries whether it could. */
   async #attempt(): Promise<void> {
     const { database, log, limits } = this.#options;
-    const batch = this.#batch();
+    const batch = this.#unknown?.batch ?? this.#batch();
     try {
-      await database.transaction(batch.length === 0 ? [PROBE] : storeStatements(database.kind, batch));
+      const isStored = (await this.#unknown?.isStored()) ?? false;
+      this.#unknown = undefined;
+      if (!isStored)
+        await database.transaction(batch.length === 0 ? [PROBE] : storeStatements(database.kind, batch));
       this.#queue.splice(0, batch.length);
       for (const { size } of batch) this.#size -= size;
       this.stored += batch.length;
@@ -146,6 +153,7 @@ export class Recorder {
       this.#wait = 0;
       this.#storedAt = performance.now();
     } catch (error) {
+      if (error instanceof UnknownCommit) this.#unknown = { batch, isStored: error.isStored };
       const problem = error instanceof AppError ? (error.detail ?? error.message) : messageOf(error);
       if (this.#wait === 0)
         log.warn(SCOPE, 'requests cannot be recorded; they wait', { problem, waiting: this.#queue.length });

@@ -17,6 +17,7 @@ import {
   streaming,
   USAGE,
 } from '../../kit/llm-provider.ts';
+import { loseCommit } from '../../kit/lost-commit.ts';
 import { send } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
 
@@ -92,6 +93,21 @@ describe('a database that cannot be used', () => {
     await until(() => gate.log.join('').includes('the database of budgets can be used again'));
     expect(await spentIn(gate)).toEqual(['all: 19 tokens']);
   });
+
+  test.each([true, false])(
+    'a charge whose commit was lost counts once (executed: %s)',
+    async (isExecuted) => {
+      await using folder = await temporaryFolder();
+      await using provider = await llmProvider();
+      await using gate = await budgetGateway(provider, folder.path, budget({ failureMode: 'failOpen' }));
+      expect((await chat(gate, SMALL)).status).toBe(200);
+      loseCommit(gate.live.served.runtime.database, 'agctl_spending', isExecuted);
+      expect((await chat(gate, SMALL)).status).toBe(200);
+      await until(() => gate.log.join('').includes('the database of budgets can be used again'));
+      expect((await chat(gate, SMALL)).status).toBe(200);
+      expect(await spentIn(gate)).toEqual(['all: 57 tokens']);
+    },
+  );
 
   test('counters that could not be read do not keep others from being counted later', async () => {
     await using folder = await temporaryFolder();

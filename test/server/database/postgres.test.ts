@@ -1,8 +1,10 @@
-import { afterAll, beforeAll } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../src/core/limits.ts';
 import { openPostgresOn } from '../../../src/server/database/postgres.ts';
+import { UnknownCommit } from '../../../src/server/kernel/database.ts';
+import { LosingPool } from '../../kit/lost-commit.ts';
 import { pgliteServer } from '../../kit/pglite-pool.ts';
-import { databaseContract } from './database-contract.ts';
+import { COUNTERS, databaseContract } from './database-contract.ts';
 
 // One server for all: to compile PostgreSQL takes a second of CPU time.
 let server: Awaited<ReturnType<typeof pgliteServer>>;
@@ -15,3 +17,45 @@ databaseContract('PostgreSQL in process', () => ({
   open: (schemas) => openPostgresOn(server.pool(), 'PGlite', schemas, LIMITS),
   empty: () => server.empty(),
 }));
+
+describe('a connection that is cut during a commit', () => {
+  const ADD = { sql: "INSERT INTO agctl_counters (name, value) VALUES ('a', 1) RETURNING value" };
+  const open = async () => {
+    await server.empty();
+    const losing = new LosingPool(server.pool());
+    const driver = await openPostgresOn(losing.pool, 'PGlite', [COUNTERS], LIMITS);
+    const rows = async (): Promise<number> => (await driver.query('SELECT value FROM agctl_counters')).length;
+    return { losing, driver, rows };
+  };
+
+  test('is no failure if the server has executed it', async () => {
+    const { losing, driver, rows } = await open();
+    losing.next = 'executed, answer lost';
+    expect(await driver.transaction([ADD])).toEqual([{ rows: [{ value: 1 }], changes: 1 }]);
+    expect(await rows()).toBe(1);
+  });
+
+  test('is a failure if it has not', async () => {
+    const { losing, driver, rows } = await open();
+    losing.next = 'not executed';
+    const failed = await driver.transaction([ADD]).catch((error: unknown) => error);
+    expect(failed).toMatchObject({ code: 'database_unavailable' });
+    expect(failed).not.toBeInstanceOf(UnknownCommit);
+    expect(await rows()).toBe(0);
+  });
+
+  test.each(['executed, answer lost', 'not executed'] as const)(
+    'is unknown until the server can be asked (%s)',
+    async (what) => {
+      const { losing, driver } = await open();
+      losing.next = what;
+      losing.isDownAfterLoss = true;
+      const failed = await driver.transaction([ADD]).catch((error: unknown) => error);
+      if (!(failed instanceof UnknownCommit)) throw failed;
+      expect(failed.detail).toContain('whose outcome is not known yet');
+      await expect(failed.isStored()).rejects.toThrow('terminated');
+      losing.isDown = false;
+      expect(await failed.isStored()).toBe(what === 'executed, answer lost');
+    },
+  );
+});

@@ -3,6 +3,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { CHAT, chat, llmProvider } from '../../kit/llm-provider.ts';
+import { loseCommit } from '../../kit/lost-commit.ts';
 import { problemOf } from '../../kit/problem.ts';
 import { send } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
@@ -41,6 +42,22 @@ describe('while the database fails', () => {
     expect(recording.gate.log.join('')).toContain('requests are recorded again');
     expect((await recording.get('/api/usage')).total.requests).toBe(3);
   });
+
+  test.each([true, false])(
+    'a record whose commit was lost is stored once (executed: %s)',
+    async (isExecuted) => {
+      await using provider = await llmProvider();
+      await using recording = await recordingGateway({
+        more: llmSection(provider),
+        options: { limits: QUICK },
+      });
+      loseCommit(recording.gate.live.served.runtime.database, 'agctl_records', isExecuted);
+      for (let call = 0; call < 3; call++) expect((await chat(recording.gate)).status).toBe(200);
+      await until(() => recording.gate.log.join('').includes('requests are recorded again'));
+      expect(await recording.records('', 3)).toHaveLength(3);
+      expect((await recording.get('/api/usage')).total.requests).toBe(3);
+    },
+  );
 
   test('with failureMode deny, requests are refused with status 503 until it works again', async () => {
     await using provider = await llmProvider();
