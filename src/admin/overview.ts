@@ -8,6 +8,7 @@ import { effectOf } from '../server/expressions/rules.ts';
 import type { CertificateState } from '../server/kernel/inspection.ts';
 import { mcpAuthorization } from '../server/mcp/authorization-policy.ts';
 import { activityOf } from '../server/workers/activity.ts';
+import { mergeOutages, outagesOf } from '../server/workers/outages.ts';
 import type { Activity } from '../server/workers/process-view.ts';
 import type { EndpointCall } from './call.ts';
 import { diagnosticsJson } from './config-problems.ts';
@@ -16,7 +17,7 @@ import { problemsWithoutContents } from './without-contents.ts';
 
 export async function overviewOf(admin: Admin): Promise<Overview> {
   const { gateway, levels, startedAt } = admin;
-  const { openRequests, backends } = await activityOf(gateway);
+  const { openRequests, backends, outages } = await activityOf(gateway);
   const { source, diagnostics, runtime } = admin.served();
   const redactor = admin.redactor();
   const overview: Overview = {
@@ -30,6 +31,11 @@ export async function overviewOf(admin: Admin): Promise<Overview> {
     isRecording: runtime.database !== undefined,
     logLevel: levels.current,
     problems: diagnosticsJson(diagnostics, redactor),
+    // With workers, this process has connections of its own, for budgets.
+    outages: mergeOutages([...outagesOf(runtime), ...outages]).map((outage) => ({
+      ...outage,
+      since: new Date(outage.since).toISOString(),
+    })),
     ...reloadView(admin),
     signalPorts: admin.signalPorts ?? [],
     gateways: gateway.listeners.map(({ gateway: each, port }) =>

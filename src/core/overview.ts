@@ -16,11 +16,22 @@ export interface Overview {
   readonly problems: ProblemsView;
   /** Whether the active configuration is the latest version of the file, and if not, why. */
   readonly reload?: ReloadView;
+  /** The database and the shared store, while they do not answer. */
+  readonly outages: readonly OutageView[];
   readonly gateways: readonly GatewayView[];
   /** Certificates of listeners, and those of clients for upstreams; the first to expire first. */
   readonly certificates: readonly CertificateView[];
   /** Ports that this process has open for metrics and readiness. */
   readonly signalPorts: readonly number[];
+}
+
+/** A service of the gateway itself that does not answer. */
+export interface OutageView {
+  /** Where it is configured. */
+  readonly at: 'config.database' | 'config.shared';
+  readonly problem: string;
+  /** RFC 3339. */
+  readonly since: string;
 }
 
 export interface CertificateView {

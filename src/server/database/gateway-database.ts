@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { AppError } from '../../core/errors.ts';
+import { AppError, detailOf } from '../../core/errors.ts';
 import type { Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type {
@@ -10,10 +10,15 @@ import type {
   Statement,
   StatementResult,
 } from '../kernel/database.ts';
+import type { Outage } from '../kernel/inspection.ts';
 import { DatabaseError, type Driver } from './driver.ts';
+import { VERSIONS } from './migrations.ts';
 import { type DatabaseConfig, type DatabaseLocation, parseDatabaseUrl } from './settings.ts';
 
 const SCOPE = 'agctl::database';
+
+/** Changes nothing, but fails where nothing can be changed. */
+const PROBE: Statement = { sql: `UPDATE ${VERSIONS} SET version = version WHERE 1 = 0` };
 
 export interface GatewayDatabaseOptions {
   readonly config: DatabaseConfig;
@@ -35,6 +40,8 @@ export class GatewayDatabase implements Database {
   #driver: Driver | undefined;
   #problem = 'not open yet';
   #retry: NodeJS.Timeout | undefined;
+  #outage: Outage | undefined;
+  #probe: NodeJS.Timeout | undefined;
   #isClosed = false;
 
   constructor(options: GatewayDatabaseOptions) {
@@ -57,22 +64,57 @@ export class GatewayDatabase implements Database {
         help: error.help,
       });
       this.#problem = error.message;
+      this.#failed(error);
       this.#openLater(this.#options.limits.databaseRetry);
     }
   }
 
   query(sql: string, values: readonly SqlValue[] = []): Promise<readonly SqlRow[]> {
-    return this.#driver?.query(sql, values) ?? this.#unavailable();
+    const rows = this.#driver?.query(sql, values) ?? this.#unavailable();
+    rows.catch((error: unknown) => this.#failed(error));
+    return rows;
   }
 
   transaction(statements: readonly Statement[]): Promise<readonly StatementResult[] | undefined> {
-    return this.#driver?.transaction(statements) ?? this.#unavailable();
+    const results = this.#driver?.transaction(statements) ?? this.#unavailable();
+    results.then(
+      () => this.#worked(),
+      (error: unknown) => this.#failed(error),
+    );
+    return results;
+  }
+
+  /** Since when and why it cannot be used, while it cannot. */
+  get outage(): Outage | undefined {
+    return this.#outage;
+  }
+
+  #failed(error: unknown): void {
+    if (this.#isClosed) return;
+    this.#outage = {
+      at: 'config.database',
+      problem: detailOf(error),
+      since: this.#outage?.since ?? Date.now(),
+    };
+    // Nothing else may use the database for a long time.
+    this.#probe ??= setTimeout(() => {
+      this.#probe = undefined;
+      this.transaction([PROBE]).catch(() => undefined);
+    }, this.#options.limits.databaseRetry).unref();
+  }
+
+  /** A read may succeed where nothing can be written: it does not end an outage. */
+  #worked(): void {
+    this.#outage = undefined;
+    clearTimeout(this.#probe);
+    this.#probe = undefined;
   }
 
   /** Calls made before still run. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#retry);
+    this.#worked();
     const driver = this.#driver;
     this.#driver = undefined;
     this.#problem = 'closed';
@@ -115,11 +157,13 @@ export class GatewayDatabase implements Database {
       const driver = await this.#openDriver();
       if (this.#isClosed) return await driver.close();
       this.#driver = driver;
+      this.#worked();
       log.info(SCOPE, 'the database is available now');
     } catch (error) {
       const problem = error instanceof Error ? error.message : String(error);
       if (problem !== this.#problem) log.warn(SCOPE, 'the database is not available', { problem });
       this.#problem = problem;
+      this.#failed(error);
       this.#openLater(Math.min(limits.databaseMaxRetry, wait * 2));
     }
   }

@@ -12,6 +12,16 @@ export interface Bound {
   used(): number;
 }
 
+/** A service of the gateway itself that does not answer: its database or its shared store. */
+export interface Outage {
+  /** Where it is configured. */
+  readonly at: 'config.database' | 'config.shared';
+  /** The reason of the last failure. */
+  readonly problem: string;
+  /** In ms since 1970. */
+  readonly since: number;
+}
+
 /** A certificate that is in use, for metrics. */
 export interface CertificateState {
   /** As in the configuration. */

@@ -1,3 +1,4 @@
+import type { Outage } from './inspection.ts';
 import { Slot } from './slot.ts';
 
 /** A Lua script that the store runs atomically. */
@@ -23,6 +24,8 @@ export interface SharedStore {
   missed(use: StoreUse, outcome: 'rejected' | 'continued'): void;
   /** Connects. Resolves after the first attempt, whatever its outcome; further attempts follow until `close`. */
   open(): Promise<void>;
+  /** Since when and why it cannot be used, while it cannot. */
+  readonly outage: Outage | undefined;
   close(): Promise<void>;
 }
 

@@ -1,4 +1,5 @@
 import { type BackendState, mergeStates } from '../kernel/inspection.ts';
+import { mergeOutages } from './outages.ts';
 import { type Activity, answersOf } from './process-view.ts';
 import type { Serving } from './serving.ts';
 
@@ -9,5 +10,9 @@ export async function activityOf({ processes }: Serving): Promise<Activity> {
   for (const activity of each)
     for (const [path, state] of Object.entries(activity.backends))
       backends[path] = backends[path] === undefined ? state : mergeStates(backends[path], state);
-  return { openRequests: each.reduce((sum, { openRequests }) => sum + openRequests, 0), backends };
+  return {
+    openRequests: each.reduce((sum, { openRequests }) => sum + openRequests, 0),
+    backends,
+    outages: mergeOutages(each.flatMap(({ outages }) => outages)),
+  };
 }

@@ -16,6 +16,7 @@ import type { Runtime } from '../runtime/runtime.ts';
 import { isForwarded } from '../runtime/worker-role.ts';
 import { processBounds } from './bounds.ts';
 import { type MemoryUsage, memoryUsage } from './memory-usage.ts';
+import { outagesOf } from './outages.ts';
 import type { Activity, OpenRequests, ProcessView } from './process-view.ts';
 import { sampleCpu } from './profile/cpu-samples.ts';
 import { sampleHeap } from './profile/heap-samples.ts';
@@ -54,10 +55,15 @@ export class OwnProcess implements ProcessView {
   }
 
   async activity(): Promise<Activity> {
-    const { inspection } = this.#options.runtime();
+    const runtime = this.#options.runtime();
+    const { inspection } = runtime;
     const openRequests = trafficOf(this.#options.gateway);
     const states = inspection.backendPaths.map((path) => [path, inspection.backend(path)] as const);
-    return { openRequests: openRequests.length, backends: Object.fromEntries(states) };
+    return {
+      openRequests: openRequests.length,
+      backends: Object.fromEntries(states),
+      outages: outagesOf(runtime),
+    };
   }
 
   async bounds(): Promise<readonly ShownBound[]> {

@@ -1,5 +1,5 @@
 import type { ShownBound } from '../../core/overview.ts';
-import type { BackendState } from '../kernel/inspection.ts';
+import type { BackendState, Outage } from '../kernel/inspection.ts';
 import type { MetricValues } from '../observe/metrics/family.ts';
 import type { OpenRequest } from '../observe/open-request.ts';
 import type { RecentRequest } from '../observe/recent-requests.ts';
@@ -13,6 +13,8 @@ export interface Activity {
   readonly openRequests: number;
   /** State of the backends, by their path in the configuration. */
   readonly backends: Readonly<Record<string, BackendState>>;
+  /** Services of the gateway itself that do not answer this process. */
+  readonly outages: readonly Outage[];
 }
 
 /** The requests of one process whose responses have not ended, oldest first. */

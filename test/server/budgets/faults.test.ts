@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
+import type { Overview } from '../../../src/core/overview.ts';
 import type { ShownServices } from '../../../src/core/service-figures.ts';
 import { budgetGateway, createKey, spending, spentIn } from '../../kit/budgets.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
@@ -58,9 +59,15 @@ describe('a database that cannot be used', () => {
     expect(provider.received.length).toBe(1);
     const { services } = (await (await fetch(`${gate.admin}/api/services`)).json()) as ShownServices;
     expect(services).toMatchObject([{ kind: 'provider', name: 'openai', calls: 1, errors: 0 }]);
+    const outages = async () =>
+      ((await (await fetch(`${gate.admin}/api/overview`)).json()) as Overview).outages;
+    expect(await outages()).toEqual([
+      { at: 'config.database', problem: expect.stringContaining('locked'), since: expect.any(String) },
+    ]);
     locked.release();
     await until(async () => (await chat(gate, SMALL)).status === 200);
     expect(gate.log.join('')).toContain('the database of budgets can be used again');
+    expect(await outages()).toEqual([]);
     expect(await spentIn(gate)).toEqual(['all: 38 tokens']);
   });
 

@@ -1,6 +1,7 @@
 import { messageOf } from '../../../core/errors.ts';
 import type { Limits } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
+import type { Outage } from '../../kernel/inspection.ts';
 import type { CallMeter } from '../../kernel/observer.ts';
 import {
   type SharedStore,
@@ -60,6 +61,12 @@ export class RedisStore implements SharedStore {
   /** Whether the server is in use. */
   get isAvailable(): boolean {
     return this.#connection !== undefined;
+  }
+
+  get outage(): Outage | undefined {
+    if (this.isAvailable) return undefined;
+    const since = performance.timeOrigin + this.#unavailableSince;
+    return { at: 'config.shared', problem: `${this.#server}: ${this.#problem}`, since };
   }
 
   key(...parts: readonly string[]): string {

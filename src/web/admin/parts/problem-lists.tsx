@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import type { Overview, ProblemView } from '../../../core/overview.ts';
+import type { OutageView, Overview, ProblemView } from '../../../core/overview.ts';
 import { counted } from '../../../core/render/counted.ts';
 import { clock } from '../../shared/format.ts';
 import { Link } from '../../shared/router.tsx';
@@ -27,7 +27,7 @@ export function ReloadFailure({ overview }: { readonly overview: Overview }): Re
   );
 }
 
-/** MCP targets that are not available, models that fail, and problems of the configuration: those of one kind together. */
+/** What of the gateway itself does not answer, MCP targets that are not available, models that fail, and problems of the configuration: those of one kind together. */
 export function Problems({
   overview,
   errors,
@@ -36,6 +36,7 @@ export function Problems({
   /** Requests that have failed, of those that the page knows. */
   readonly errors: number;
 }): ReactNode {
+  const { outages } = overview;
   const { diagnostics, errorCount } = overview.problems;
   const backends = overview.gateways
     .flatMap(({ routes }) => routes)
@@ -48,7 +49,7 @@ export function Problems({
   const models = backends.flatMap(({ route, logged, models: own = [] }) =>
     own.filter(({ failures }) => failures > 0).map((model) => ({ route, logged, ...model })),
   );
-  if (diagnostics.length + targets.length + models.length === 0)
+  if (outages.length + diagnostics.length + targets.length + models.length === 0)
     return (
       <p className="panel good-box">
         <span className="good">✓</span> The configuration has no warnings, and no target or model is failing
@@ -64,10 +65,17 @@ export function Problems({
         )}
       </p>
     );
-  const isBad = errorCount + targets.length + models.length > 0;
+  const isBad = outages.length + errorCount + targets.length + models.length > 0;
   return (
     <section className={isBad ? 'panel problem' : 'panel warning'} aria-labelledby="problems">
       <h2 id="problems">{isBad ? 'Problems' : 'Warnings'}</h2>
+      {outages.map(({ at, problem, since }) => (
+        <Group key={at} isBad title={`${SERVICES[at]} does not answer`} about={visible(at)}>
+          <li>
+            <WithCode text={problem} />, since {clock(Date.parse(since))}
+          </li>
+        </Group>
+      ))}
       {targets.length === 0 ? null : (
         <Group
           isBad
@@ -118,6 +126,11 @@ export function Problems({
     </section>
   );
 }
+
+const SERVICES: Readonly<Record<OutageView['at'], string>> = {
+  'config.database': 'The database',
+  'config.shared': 'The shared store',
+};
 
 /** Names in the line of a group; its list has all of them. */
 const NAMED = 5;
