@@ -141,6 +141,8 @@ export interface AppErrorOptions {
   readonly message?: string;
   /** For the log only. May name upstream addresses, never secrets. */
   readonly detail?: string;
+  /** What log and record have instead of the public text. */
+  readonly logged?: string | undefined;
   readonly headers?: readonly string[];
   /** Replaces the table's status, where the configuration sets one. */
   readonly status?: number;
@@ -153,6 +155,8 @@ export interface AppErrorOptions {
 export class AppError extends Error {
   readonly code: ErrorCode;
   readonly detail: string | undefined;
+  /** What log and record say of it. */
+  readonly logged: string;
   /** Extra response headers, as alternating names and values. */
   readonly headers: readonly string[];
   readonly body: { readonly type: string; readonly text: string } | undefined;
@@ -166,6 +170,7 @@ export class AppError extends Error {
     this.name = 'AppError';
     this.code = code;
     this.detail = options.detail;
+    this.logged = options.logged ?? this.message;
     this.headers = options.headers ?? [];
     this.body = options.body;
     this.status = options.status ?? ERRORS[code].status;

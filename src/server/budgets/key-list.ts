@@ -3,7 +3,7 @@ import { detailOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import type { KeySettings } from '../../core/virtual-key.ts';
 import type { KeyTable } from './key-table.ts';
-import { hashOfKey, isUsable, type VirtualKey } from './virtual-key.ts';
+import { hashOfKey, isUsable, type RefusedKey, type VirtualKey, whyUnusable } from './virtual-key.ts';
 
 /**
  * The virtual keys of a gateway, all of them in memory. Changes of other gateways at the same database are seen within
@@ -39,6 +39,13 @@ export class KeyList {
     if (this.#version < 0) return this.loaded().then(() => this.find(hash));
     const key = this.#byHash.get(hash);
     return key !== undefined && isUsable(key, Date.now()) ? key : undefined;
+  }
+
+  /** The key with this hash, if it is known but may not be used, of the keys in memory. */
+  refused(hash: string): RefusedKey | undefined {
+    const key = this.#byHash.get(hash);
+    const why = key && whyUnusable(key, Date.now());
+    return key && why && { id: key.id, name: key.name, why };
   }
 
   /** All keys, also revoked ones, in the order of their creation. */

@@ -10,7 +10,7 @@ import { KeyTable } from './key-table.ts';
 import { Ledger, type Reserved } from './ledger.ts';
 import { Pruning } from './pruning.ts';
 import { DatabaseSpending, type SpendingStore } from './spending-store.ts';
-import type { VirtualKey } from './virtual-key.ts';
+import type { RefusedKey, VirtualKey } from './virtual-key.ts';
 
 /** What requests need of a virtual key. A JSON value, because workers get it from the process that has the keys. */
 export interface KnownKey extends Pick<VirtualKey, 'id' | 'name' | 'metadata' | 'allowedModels'> {
@@ -21,6 +21,8 @@ export interface KnownKey extends Pick<VirtualKey, 'id' | 'name' | 'metadata' | 
 export type SpendingOperations = {
   /** The key with this hash, if it may be used; null otherwise. */
   find(hash: string): KnownKey | null | Promise<KnownKey | null>;
+  /** Which key with this hash `find` does not return, and why; null for one that is not known. */
+  refused(hash: string): RefusedKey | null;
   reserve(owner: number, claims: readonly Claim[], amounts: Amounts): Reserved | Promise<Reserved>;
   charge(id: number, amounts: Amounts): void | Promise<void>;
   release(id: number, amounts: Amounts): void | Promise<void>;
@@ -73,6 +75,7 @@ export class Spending {
         const found = this.keys.find(hash);
         return found instanceof Promise ? found.then((key) => this.#knownKey(key)) : this.#knownKey(found);
       },
+      refused: (hash) => this.keys.refused(hash) ?? null,
       reserve: (owner, claims, amounts) => ledger.reserve(owner, claims, amounts),
       charge: (id, amounts) => ledger.charge(id, amounts),
       release: (id, amounts) => ledger.release(id, amounts),

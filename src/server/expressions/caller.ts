@@ -1,6 +1,6 @@
 import { membersOf } from '../../core/foreign.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
-import { jwtClaims, principal } from '../kernel/request/shared-slots.ts';
+import { jwtClaims, principal, refusedKey } from '../kernel/request/shared-slots.ts';
 import { variableOf } from './variable.ts';
 
 // Who sent a request, by name: as policies found out when they authenticated it. Nothing here is a credential.
@@ -10,6 +10,9 @@ export function keyOf(ctx: RequestContext): string | undefined {
   const key = metadataOf(ctx);
   return key && nameOfKey(key['name'], principal.get(ctx)?.slice('apiKey:'.length) ?? '');
 }
+
+/** For log and record: also the name of a key that was refused because it is not valid any more. */
+export const shownKeyOf = (ctx: RequestContext): string | undefined => keyOf(ctx) ?? refusedKey.get(ctx);
 
 /** `hashed`: the hash of the key. */
 export const nameOfKey = (name: unknown, hashed: string): string =>

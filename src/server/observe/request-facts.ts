@@ -1,6 +1,6 @@
 import { redactTarget } from '../../core/credentials.ts';
 import { byForm } from '../../core/redact.ts';
-import { groupOf, keyOf, userOf } from '../expressions/caller.ts';
+import { groupOf, shownKeyOf, userOf } from '../expressions/caller.ts';
 import type { Fact } from '../kernel/fact.ts';
 import { GATEWAY } from '../kernel/gateway-name.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
@@ -80,7 +80,7 @@ export const firstFacts: readonly RequestFact[] = [
   { name: 'trace.id', attributes: [], read: ({ ctx }) => ctx.span?.traceId },
   { name: 'span.id', attributes: [], read: ({ ctx }) => ctx.span?.spanId },
   { name: 'jwt.sub', read: ({ ctx }) => subjectOf(ctx) },
-  { name: 'caller.key', read: ({ ctx }) => keyOf(ctx) },
+  { name: 'caller.key', read: ({ ctx }) => shownKeyOf(ctx) },
   // The subject of a token has a field of its own.
   { name: 'caller.user', read: ({ ctx }) => (subjectOf(ctx) === undefined ? userOf(ctx) : undefined) },
   { name: 'caller.group', read: ({ ctx }) => groupOf(ctx) },

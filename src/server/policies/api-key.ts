@@ -4,7 +4,7 @@ import { choice, list } from '../../core/schema/mapping.ts';
 import { type BudgetMeter, CallBudget, callBudget, type NamedClaim } from '../budgets/call-budget.ts';
 import { missingDatabase } from '../budgets/missing-database.ts';
 import { type KnownKey, spendingOf } from '../budgets/spending.ts';
-import { hashOfKey, isUsable } from '../budgets/virtual-key.ts';
+import { hashOfKey, isUsable, type RefusedKey } from '../budgets/virtual-key.ts';
 import { credentialLocation, locationSchema, usualLocation } from '../credentials/location.ts';
 import { nameOfKey } from '../expressions/caller.ts';
 import { toCel } from '../expressions/cel/values.ts';
@@ -14,7 +14,7 @@ import type { CompileContext } from '../kernel/compile-context.ts';
 import { definePolicy, readsMemberOf } from '../kernel/policy.ts';
 import type { KnownCaller } from '../kernel/request/policy-description.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
-import { allowedModels, principal } from '../kernel/request/shared-slots.ts';
+import { allowedModels, principal, refusedKey } from '../kernel/request/shared-slots.ts';
 import { Slot } from '../kernel/slot.ts';
 import { readText, textOrFile } from '../transport/text-or-file.ts';
 
@@ -146,16 +146,15 @@ export const apiKey = definePolicy({
       ctx: RequestContext,
       hashed: string | undefined,
       known: AcceptedKey | undefined,
-    ): undefined => {
+    ): undefined | Promise<undefined> => {
       if (hashed === undefined || known === undefined) {
         const missing = hashed === undefined;
         if (mode === 'strict' || (mode === 'optional' && !missing)) {
-          const reason = missing ? 'no API Key found' : 'invalid credentials';
-          ctx.observer?.policy({ kind: 'apiKey', action: 'deny', reason });
-          throw new AppError('api_key_failed', {
-            message: `api key authentication failure: ${reason}`,
-            headers: ['www-authenticate', credential.scheme],
-          });
+          const refuse = (key: RefusedKey | null): never => {
+            throw refusal(ctx, credential.scheme, missing ? 'no API Key found' : 'invalid credentials', key);
+          };
+          const refused = missing ? null : (virtual?.refused(hashed) ?? null);
+          return refused instanceof Promise ? refused.then(refuse, () => refuse(null)) : refuse(refused);
         }
         ctx.observer?.policy({
           kind: 'apiKey',
@@ -209,6 +208,19 @@ export const apiKey = definePolicy({
   },
 });
 
+/** Only the log gets to know a key that was valid once: a client that has found it learns nothing of it. */
+function refusal(ctx: RequestContext, scheme: string, told: string, key: RefusedKey | null): AppError {
+  const reason = key === null ? told : `the key is ${key.why}`;
+  if (key !== null) refusedKey.set(ctx, key.name);
+  ctx.observer?.policy({ kind: 'apiKey', action: 'deny', reason });
+  return new AppError('api_key_failed', {
+    message: `api key authentication failure: ${told}`,
+    logged: `api key authentication failure: ${reason}`,
+    ...(key !== null && { detail: `virtual key ${key.id}` }),
+    headers: ['www-authenticate', scheme],
+  });
+}
+
 /** The hashes of the keys of one entry. Reports a file without keys. */
 function hashesOf(
   { key, keyHash }: Pick<z.output<typeof keySchema>, 'key' | 'keyHash'>,
@@ -245,6 +257,8 @@ type Found = AcceptedKey | undefined | Promise<AcceptedKey | undefined>;
 interface VirtualKeys {
   /** Finds a key by its hash, and adds its budgets to the request. Rejects with an `AppError` (503) if the keys are not known. */
   find(ctx: RequestContext, hashed: string): Found;
+  /** Which known key is not found, and why. */
+  refused(hashed: string): RefusedKey | null | Promise<RefusedKey | null>;
   /** What is known of a key. Rejects if the keys are not known. */
   known(hashed: string): Found;
   /** Those that may be used. Not in a worker. Rejects as `find` does. */
@@ -291,6 +305,7 @@ function compileVirtualKeys(
         ? found.then((key) => accept(ctx, key), unavailable)
         : accept(ctx, found);
     },
+    refused: (hashed) => spending.call.refused(hashed),
     async callers() {
       const now = Date.now();
       const all = await spending.keys.list().catch(unavailable);

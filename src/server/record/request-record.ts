@@ -1,6 +1,6 @@
 import { LIMITS } from '../../core/limits.ts';
 import { TOOL_ERROR } from '../../core/outcome.ts';
-import { groupOf, keyOf, nameIn, userOf } from '../expressions/caller.ts';
+import { groupOf, nameIn, shownKeyOf, userOf } from '../expressions/caller.ts';
 import type { CelResult } from '../kernel/expression.ts';
 import type { Column, Fact, FieldValue } from '../kernel/fact.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
@@ -116,7 +116,7 @@ const REQUEST_COLUMNS: readonly ReadColumn<Ended>[] = [
     shown: 'key',
     doc: 'Name of the API key.',
     filter: 'key',
-    read: ({ ctx, added }) => nameIn(added?.['key']) ?? keyOf(ctx),
+    read: ({ ctx, added }) => nameIn(added?.['key']) ?? shownKeyOf(ctx),
   },
   {
     name: 'user_name',

@@ -40,6 +40,13 @@ describe('virtual keys', () => {
       401,
       'api key authentication failure: invalid credentials',
     ]);
+    // Only the log says more of a key that was known.
+    expect(await gate.accessLine(3)).toMatchObject({
+      'caller.key': 'ann',
+      error: 'api key authentication failure: the key is revoked',
+      'error.detail': `virtual key ${key.id}`,
+    });
+    expect((await gate.accessLine(1))['caller.key']).toBeUndefined();
   });
 
   test('the name of a revoked key can be used again, and then means the new key', async () => {

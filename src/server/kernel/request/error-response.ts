@@ -13,7 +13,7 @@ export function replyToError(thrown: unknown, ctx: RequestContext): Reply {
       : new AppError('internal', { detail: messageOf(thrown), cause: thrown });
   if (error !== thrown) ctx.internalError = thrown;
   ctx.reason = error.reason;
-  ctx.error = error.message;
+  ctx.error = error.logged;
   ctx.errorDetail = error.detail;
   const { type, text } = ctx.api?.errorBody(error, ctx) ?? error.body ?? plainBody(error);
   const headers = new HeaderList(error.headers);

@@ -6,6 +6,9 @@ import type { RequestContext } from './request-context.ts';
 /** Identity of the caller: `issuer subject`, or a hash of its key. Set by the authenticating policy; sessions are bound to it. */
 export const principal = new Slot<string>();
 
+/** Name of a key that is known but not valid any more. Only for the log: the request is as good as one without a key. */
+export const refusedKey = new Slot<string>();
+
 /** Patterns of the models that the caller's key may use. All models if unset. */
 export const allowedModels = new Slot<readonly string[]>();
 
