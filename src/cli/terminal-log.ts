@@ -56,6 +56,9 @@ export function heldLines(sink: LineSink): HeldLines {
       get dropped() {
         return sink.dropped;
       },
+      get failure() {
+        return sink.failure;
+      },
       onDropped: (listener) => sink.onDropped?.(listener),
       get queued() {
         return sink.queued ?? 0;

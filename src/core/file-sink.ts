@@ -2,7 +2,7 @@ import { closeSync, fstatSync, openSync, readSync, write, writeSync } from 'node
 import process from 'node:process';
 import { isatty } from 'node:tty';
 import { LIMITS } from './limits.ts';
-import type { LineSink } from './log.ts';
+import type { LineSink, SinkFailure } from './log.ts';
 
 /**
  * A sink on a file descriptor. Node writes to pipes synchronously, so a stuck reader of stdout would block every request.
@@ -12,8 +12,7 @@ import type { LineSink } from './log.ts';
 export function fileSink(fd: number): LineSink {
   /** Asked now: a terminal that was closed is none. */
   const isTerminal = isatty(fd);
-  let dropped = 0;
-  const listeners: (() => void)[] = [];
+  const lost = new LostLines();
   /** Lines that wait for the next write. */
   let batch = endsLine(fd) ? '' : '\n';
   /** Bytes of the write that is under way, or that failed and is repeated. */
@@ -53,12 +52,16 @@ export function fileSink(fd: number): LineSink {
     isWriting = false;
     if (isOver) return;
     if (error === null) {
+      lost.problem = undefined;
       rest = rest.subarray(bytes);
       if (rest.length > 0 || batch.length >= LIMITS.logBatchBytes || flushing.size > 0) writeNext();
     } else if (error.code === 'EPIPE' || (error.code === 'EIO' && isTerminal)) {
       // The reader has left, or the terminal was closed: logging ends, the gateway goes on.
+      const unwritten = `${rest.toString()}${batch}`;
       giveUp();
+      lost.end(isTerminal ? 'the terminal was closed' : 'its reader has left', unwritten);
     } else if (!isBusy(error)) {
+      lost.problem = error.message;
       // The timer tries again.
       endFlushes();
     }
@@ -73,19 +76,20 @@ export function fileSink(fd: number): LineSink {
   atExit.add(writeRest);
   return {
     write(line) {
+      if (lost.isEnded) lost.add(line);
       if (isOver) return;
       if (batch.length + rest.length + line.length > LIMITS.logQueueBytes) {
-        dropped += line.split('\n').length - 1;
-        for (const listener of listeners) listener();
+        lost.add(line);
         return;
       }
       batch += line;
       if (batch.length >= LIMITS.logBatchBytes) writeNext();
     },
     get dropped() {
-      return dropped;
+      return lost.count;
     },
-    onDropped: (listener) => void listeners.push(listener),
+    failure: lost,
+    onDropped: (listener) => void lost.listeners.push(listener),
     get queued() {
       return batch.length + rest.length;
     },
@@ -104,6 +108,25 @@ export function fileSink(fd: number): LineSink {
         writeNext();
       }),
   };
+}
+
+/** Lines that are not written, and why. */
+class LostLines implements SinkFailure {
+  count = 0;
+  problem: string | undefined;
+  isEnded = false;
+  readonly listeners: (() => void)[] = [];
+
+  end(problem: string, unwritten: string): void {
+    this.problem = problem;
+    this.isEnded = true;
+    this.add(unwritten);
+  }
+
+  add(lines: string): void {
+    this.count += lines.split('\n').length - 1;
+    for (const listener of this.listeners) listener();
+  }
 }
 
 const NOTHING = Buffer.alloc(0);

@@ -16,10 +16,19 @@ export interface TerminalFormat {
 export type LineFormat = LogFormat | TerminalFormat;
 export type LogFields = Readonly<Record<string, unknown>>;
 
+export interface SinkFailure {
+  /** Why nothing can be written; undefined if the reader is slow. */
+  readonly problem: string | undefined;
+  /** The reader has left: all further lines are dropped. */
+  readonly isEnded: boolean;
+}
+
 /** Where lines go. Bounded: a reader that stopped costs lines (`dropped`), never memory or a blocked loop. */
 export interface LineSink {
   write(line: string): void;
   readonly dropped: number;
+  /** Why lines are dropped. */
+  readonly failure?: SinkFailure | undefined;
   /** Has the listener called whenever lines are dropped. Absent where none ever are. */
   onDropped?(listener: () => void): void;
   /** Bytes that wait to be written; undefined where nothing ever waits. */

@@ -48,6 +48,23 @@ test.skipIf(!existsSync('/dev/full'))(
     for (let count = 0; count < 1500; count += 1) sink.write(line);
     await sink.flush();
     expect([sink.queued, sink.dropped, sink.isBlocked]).toEqual([LIMITS.logQueueBytes, 1500 - 1024, false]);
+    expect(sink.failure?.problem).toContain('ENOSPC');
     sink.discard?.();
   },
 );
+
+test('fileSink counts the lines that it cannot write because its reader has left, and says so', () => {
+  const module = new URL('../../src/core/file-sink.ts', import.meta.url).href;
+  const script = `import { fileSink } from '${module}';
+    const sink = fileSink(1);
+    const timer = setInterval(() => {
+      sink.write('line\\n');
+      void sink.flush();
+      if (sink.dropped < 3) return;
+      clearInterval(timer);
+      console.error(sink.failure.isEnded, sink.failure.problem);
+    }, 1);`;
+  const command = '"$0" --input-type=module -e "$1" | true';
+  const { stderr } = spawnSync('sh', ['-c', command, process.execPath, script], { timeout: 20_000 });
+  expect(String(stderr)).toBe('true its reader has left\n');
+});

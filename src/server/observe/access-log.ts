@@ -302,13 +302,14 @@ function isNumbered(ctx: RequestContext): boolean {
 }
 
 /**
- * Warns on stderr when access-log lines are dropped because stdout is not read: at the first dropped line, then at most
+ * Warns on stderr when access-log lines are dropped because stdout is not read or cannot be written: at the first dropped line, then at most
  * once per `LIMITS.logLossWarningInterval` ms while more are dropped.
  */
 export class DroppedLinesReporter {
   readonly #sink: LineSink;
   readonly #log: Log;
   #reported = 0;
+  #hasEnded = false;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(sink: LineSink, log: Log) {
@@ -334,12 +335,14 @@ export class DroppedLinesReporter {
   #warn(): void {
     this.#timer = undefined;
     const lost = this.count - this.#reported;
-    if (lost === 0) return;
+    if (lost === 0 || this.#hasEnded) return;
     this.#reported = this.count;
-    this.#log.warn('request', 'access-log lines were lost: stdout is not read fast enough', {
-      lost,
-      total: this.count,
-    });
+    const { problem, isEnded = false } = this.#sink.failure ?? {};
+    const why = problem === undefined ? 'stdout is not read fast enough' : `stdout: ${problem}`;
+    this.#log.warn('request', `access-log lines were lost: ${why}`, { lost, total: this.count });
+    // All further lines are lost, too: said once.
+    this.#hasEnded = isEnded;
+    if (isEnded) return;
     this.#timer = setTimeout(() => this.#warn(), LIMITS.logLossWarningInterval).unref();
   }
 }

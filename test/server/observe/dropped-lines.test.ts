@@ -63,6 +63,7 @@ test('continued loss of access log lines is reported once a minute and no longer
     'text',
   );
   let dropped = 0;
+  let problem: string | undefined;
   let tell = (): void => undefined;
   const sink: LineSink = {
     write: () => undefined,
@@ -71,6 +72,9 @@ test('continued loss of access log lines is reported once a minute and no longer
     },
     onDropped: (listener) => {
       tell = listener;
+    },
+    get failure() {
+      return { problem, isEnded: problem !== undefined };
     },
     flush: () => Promise.resolve(),
   };
@@ -84,10 +88,18 @@ test('continued loss of access log lines is reported once a minute and no longer
     vi.advanceTimersByTime(1_000);
   }
   vi.advanceTimersByTime(600_000);
+  // Once the reader has left, all lines are lost: said once.
+  problem = 'its reader has left';
+  for (let second = 0; second < 90; second += 1) {
+    lose();
+    vi.advanceTimersByTime(1_000);
+  }
   lines.close();
+  expect(written.at(-1)).toContain('access-log lines were lost: stdout: its reader has left');
   expect(written.map((line) => /lost=\d+ total=\d+/.exec(line)?.[0])).toEqual([
     'lost=1 total=1',
     'lost=59 total=60',
     'lost=30 total=90',
+    'lost=1 total=91',
   ]);
 });

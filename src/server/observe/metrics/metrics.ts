@@ -174,7 +174,7 @@ export class Metrics {
       },
       {
         name: 'access_log_lines_lost',
-        help: 'Access-log lines that were not written because stdout is not read fast enough',
+        help: 'Access-log lines that were not written because stdout is not read fast enough or cannot be written',
         type: 'counter',
         read: () => this.accessLogLinesLost?.(),
       },
