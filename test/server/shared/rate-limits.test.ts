@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Limits } from '../../../src/core/limits.ts';
+import { sharedStore } from '../../../src/server/kernel/shared-store.ts';
 import type { TestGateway } from '../../kit/gateway.ts';
 import { networkPath } from '../../kit/network-path.ts';
 import { REDIS_SERVER, redisServer } from '../../kit/redis.ts';
@@ -140,6 +141,19 @@ describe.skipIf(REDIS_SERVER === undefined)('faults of the Redis that limits are
     expect(await one.running.metrics.render()).toMatch(
       /gw_shared_store_misses_total\{use="rateLimits",outcome="continued"\} \d/,
     );
+  });
+
+  test('an outage for which the server then gives a reason of its own is logged again', async () => {
+    await using redis = await redisServer();
+    await using gate = await replica(redis.url, LIMIT);
+    await redis.kill();
+    await until(async () => !(await isAvailable(gate)));
+    await redis.restart('--requirepass', 'changed');
+    await until(() => gate.log.join('').includes('NOAUTH'));
+    const said = gate.log.filter((line) => line.includes('the shared store is not available'));
+    expect(said.map((line) => line.includes('NOAUTH'))).toEqual([false, true]);
+    const store = sharedStore.get(gate.live.served.runtime.settings);
+    expect(store?.outage?.problem).toContain('NOAUTH');
   });
 
   test('a Redis that hangs delays the requests in flight by the timeout, and no later one', async () => {

@@ -19,6 +19,15 @@ const SCOPE = 'agctl::shared';
 /** Errors of a script itself or of one key; all others are about the server. */
 const IS_OF_SCRIPT = /^(?:ERR|WRONGTYPE) /;
 
+/**
+ * What the server itself says is for an operator to mend, such as a changed password (WRONGPASS). That an attempt to connect
+ * fails in another way than the one before is not.
+ */
+const SAID_BY_SERVER = /^[A-Z]{2,} /;
+
+/** Least time in ms between two further reasons of an outage. */
+const REASON_INTERVAL = 60_000;
+
 /** Writes: a server that is full, read-only since a failover, or still loading does not count as available. */
 const PROBE: StoreScript = { lua: "return redis.call('SET', KEYS[1], '1', 'PX', 10000)" };
 
@@ -48,6 +57,7 @@ export class RedisStore implements SharedStore {
   /** Whether the log says that the store is not available. */
   #isLost = false;
   #unavailableSince = performance.now();
+  #nextReason = 0;
   #retry: NodeJS.Timeout | undefined;
   #isClosed = false;
 
@@ -139,9 +149,12 @@ export class RedisStore implements SharedStore {
   #failed(problem: string): void {
     this.#problem = problem;
     if (this.#isClosed) return;
-    // One line until it is available again, although an attempt to connect fails for another reason than what went before.
-    if (this.#isLost) this.#noteOnce(problem);
-    else this.#warnOnce(problem);
+    if (!this.#isLost) this.#warnOnce(problem);
+    else if (!SAID_BY_SERVER.test(problem)) this.#noteOnce(problem);
+    else if (performance.now() >= this.#nextReason) {
+      this.#nextReason = performance.now() + REASON_INTERVAL;
+      this.#warnOnce(problem);
+    }
     this.#isLost = true;
     const { storeRetryInterval } = this.#options.limits;
     // Spread, so that all replicas do not connect to a restarted server at once.
