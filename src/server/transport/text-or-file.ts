@@ -17,13 +17,21 @@ export const textOrFile = z.union([
   }),
 ]);
 
-/** The text, without white space around it if it is in a file. Reports a file that cannot be read. */
+/** The text, without white space around it if it is in a file. Reports a file that cannot be read, or is empty. */
 export function readText(source: z.output<typeof textOrFile>, context: CompileContext): string | undefined {
   if (typeof source === 'string') return source;
   const file = resolveConfigFile(context.folder, source.file);
   context.dependsOn(file);
   try {
     const text = readRegularFile(file, LIMITS.credentialFileBytes).trim();
+    if (text === '') {
+      context.at('file').report({
+        code: 'AGW0104',
+        message: 'the file is empty',
+        help: 'write the secret into it',
+      });
+      return undefined;
+    }
     context.settings.secretNames.values.add(text);
     return text;
   } catch (error) {

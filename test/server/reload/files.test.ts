@@ -75,7 +75,7 @@ describe('keys of clients in a file', () => {
     }));
 
   test.each([
-    ['is empty', (file: string) => writeFileSync(file, ''), 'the file has no keys'],
+    ['is empty', (file: string) => writeFileSync(file, ''), 'the file is empty'],
     ['is deleted', (file: string) => rmSync(file), 'file not found'],
   ])(
     'while the file %s, the keys of before stay in use, and the log says why',
@@ -326,6 +326,14 @@ describe('credentials and certificates for backends in a file', () => {
     expect((await send(gate.url)).status).toBe(502);
     copyFileSync(AUTHORITY, root);
     await until(async () => (await send(gate.url)).status === 200);
+  });
+
+  test('an empty file of a secret is reported as empty', async () => {
+    await using folder = await temporaryFolder();
+    writeFileSync(join(folder.path, 'token'), '\n');
+    const params = { apiKey: { file: 'token' } };
+    const config = JSON.stringify({ llm: { port: 0, models: [{ name: '*', provider: 'openAI', params }] } });
+    await expect(gateway(config, { folder: folder.path })).rejects.toThrow('the file is empty');
   });
 
   test('a file that is no regular file is refused at once, and not waited for', async () => {
