@@ -157,7 +157,7 @@ describe('a token that cannot be had', () => {
         expect(ofBob[index]?.text).toContain('says bob');
         if (index % 2 === 1) expect(ofAlice[index]?.text).toContain('says alice');
         else
-          expect(ofAlice[index]?.error.message).toBe(
+          expect(ofAlice[index]?.error.message).toContain(
             'target "a" is not available: the gateway has no credential for the server: the authorization server refused to exchange the token',
           );
       }
