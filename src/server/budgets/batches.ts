@@ -101,6 +101,11 @@ export class Batches {
     return this.#scheduled();
   }
 
+  /** Counters that are written with the next transaction. */
+  get waiting(): number {
+    return this.#changed.size;
+  }
+
   /** Writes what counters were charged. Resolves also if the store fails: it is written with a later transaction. */
   write(counters: readonly Counter[]): Promise<void> {
     for (const counter of counters) this.#changed.add(counter);

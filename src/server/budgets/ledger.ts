@@ -111,6 +111,16 @@ export class Ledger {
     return { id: this.#lastId };
   }
 
+  /** What was charged and is not in the store, in no order. */
+  unwritten(): Counter[] {
+    return [...this.#counters.values()].flat().filter(({ unwritten }) => unwritten !== 0);
+  }
+
+  /** Counters whose charges wait for the next transaction. */
+  get waiting(): number {
+    return this.#batches.waiting;
+  }
+
   /**
    * Charges a call. `amounts` is everything that it has used so far, so that it can be charged several times. Resolves
    * when the store has it, or has failed, which was logged: then the charge is kept, and written later.

@@ -1,16 +1,18 @@
-import { type BudgetLimit, parseBudget } from '../../core/budget.ts';
+import { amountText, type BudgetLimit, type BudgetUnit, parseBudget } from '../../core/budget.ts';
 import type { Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { Database } from '../kernel/database.ts';
 import type { Remote, Shared, SharedState } from '../kernel/shared-state.ts';
 import { Slot } from '../kernel/slot.ts';
-import { type Amounts, type Claim, counterName } from './counter.ts';
+import { type Amounts, type Claim, counterName, partsOfCounter } from './counter.ts';
 import { KeyList } from './key-list.ts';
 import { KeyTable } from './key-table.ts';
 import { Ledger, type Reserved } from './ledger.ts';
 import { Pruning } from './pruning.ts';
 import { DatabaseSpending, type SpendingStore } from './spending-store.ts';
 import type { RefusedKey, VirtualKey } from './virtual-key.ts';
+
+const SCOPE = 'proxy::budgets';
 
 /** What requests need of a virtual key. A JSON value, because workers get it from the process that has the keys. */
 export interface KnownKey extends Pick<VirtualKey, 'id' | 'name' | 'metadata' | 'allowedModels'> {
@@ -51,6 +53,7 @@ export class Spending {
   readonly ledger: Ledger;
   readonly store: SpendingStore;
   readonly worker: number;
+  readonly #log: Log;
   readonly #known = new WeakMap<VirtualKey, KnownKey>();
   readonly #shared: Shared<SpendingOperations>;
   /** Of the process that has the budgets. */
@@ -58,6 +61,7 @@ export class Spending {
 
   constructor({ database, log, limits, sharedState, worker, failed }: SpendingOptions) {
     this.worker = worker;
+    this.#log = log;
     this.store = new DatabaseSpending(database);
     this.keys = new KeyList(new KeyTable(database), log, limits.keyRefresh);
     this.ledger = new Ledger({
@@ -87,6 +91,27 @@ export class Spending {
     if (worker > 0) void Promise.resolve(this.call.releaseAll(worker)).catch(() => undefined);
   }
 
+  /** One line for each budget, with the sum of its subjects. */
+  #reportLost(): void {
+    const lost = new Map<string, { budget: string; unit: BudgetUnit; amount: number }>();
+    for (const { counter, unwritten } of this.ledger.unwritten()) {
+      const parts = partsOfCounter(counter);
+      if (parts === undefined) continue;
+      const { budget, unit } = parts;
+      const name = `${unit} ${budget}`;
+      lost.set(name, { budget, unit, amount: (lost.get(name)?.amount ?? 0) + unwritten });
+    }
+    const help = 'answers were sent while the database failed; add the amounts to what you bill';
+    for (const { budget, unit, amount } of [...lost.values()].slice(0, REPORTED))
+      this.#log.error(SCOPE, 'charges of a budget are lost: the database fails at the end of the gateway', {
+        budget,
+        lost: amountText(unit, amount),
+        help,
+      });
+    if (lost.size > REPORTED)
+      this.#log.error(SCOPE, 'charges of more budgets are lost', { budgets: lost.size - REPORTED });
+  }
+
   #knownKey(key: VirtualKey | undefined): KnownKey | null {
     if (key === undefined) return null;
     const known = this.#known.get(key);
@@ -98,14 +123,18 @@ export class Spending {
     return created;
   }
 
-  /** Resolves when everything that was charged is written. The database is closed later. */
+  /** Resolves when everything that was charged is written, or cannot be: then the log says what is lost. The database is closed later. */
   async close(): Promise<void> {
     this.keys.close();
     this.#pruning?.close();
     await this.ledger.flushed();
+    this.#reportLost();
     this.#shared.release();
   }
 }
+
+/** The budgets of a report; the others are counted. */
+const REPORTED = 20;
 
 /** The counters of a key's own budgets. */
 export function claimsOfKey({ id, budgets }: Pick<VirtualKey, 'id' | 'budgets'>): Claim[] {

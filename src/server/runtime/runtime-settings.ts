@@ -111,18 +111,18 @@ export function runtimeSettings(
     }),
   );
   const { key } = config.session;
-  if (database !== undefined)
-    spendingOf.set(
-      settings,
-      new Spending({
-        database,
-        log,
-        limits: allLimits,
-        sharedState: settings.sharedState,
-        worker: sharing?.index ?? 0,
-        failed: () => metrics.families.budgetFailures.with([]).inc(),
-      }),
-    );
+  if (database !== undefined) {
+    const spending = new Spending({
+      database,
+      log,
+      limits: allLimits,
+      sharedState: settings.sharedState,
+      worker: sharing?.index ?? 0,
+      failed: () => metrics.families.budgetFailures.with([]).inc(),
+    });
+    spendingOf.set(settings, spending);
+    metrics.chargesWaiting = () => spending.ledger.waiting;
+  }
   const share = (total: number): number => shareOf(total, sharing);
   let sessionKey = key === undefined ? sharing?.sessionKey : Buffer.from(key, 'hex');
   // On first use: loading `node:crypto` takes 10 ms, and `config validate` opens no session.

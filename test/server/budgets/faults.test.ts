@@ -101,6 +101,22 @@ describe('a database that cannot be used', () => {
     expect(await spentIn(gate)).toEqual(['all: 19 tokens']);
   });
 
+  test('charges that a stop cannot write are logged for each budget, and counted before', async () => {
+    await using folder = await temporaryFolder();
+    let locked: { release(): void } | undefined;
+    await using provider = await llmProvider((request, response, received) => {
+      locked = lock(folder.path);
+      return answering(completion('Hi'))(request, response, received);
+    });
+    const limits = { databaseLock: 20 };
+    await using gate = await budgetGateway(provider, folder.path, budget(), { options: { limits } });
+    expect((await chat(gate, SMALL)).status).toBe(200);
+    expect(await gate.running.metrics.render()).toContain('gw_budget_charges_waiting 1');
+    await gate.close();
+    locked?.release();
+    expect(gate.log.join('')).toMatch(/charges of a budget are lost.*budget="all" lost="19 tokens"/);
+  });
+
   test.each([true, false])(
     'a charge whose commit was lost counts once (executed: %s)',
     async (isExecuted) => {

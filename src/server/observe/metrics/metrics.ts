@@ -70,6 +70,9 @@ export class Metrics {
   /** Counts recorded requests. Undefined without a database: the metrics are then omitted. */
   records: (() => { readonly stored: number; readonly lost: number; readonly queued: number }) | undefined;
 
+  /** Counters with charges that are not written yet. Undefined without a database: the metric is then omitted. */
+  chargesWaiting: (() => number) | undefined;
+
   /** Counts workers. Undefined without workers: the metrics are then omitted. */
   workers: (() => { readonly ready: number; readonly restarts: number }) | undefined;
 
@@ -220,6 +223,11 @@ export class Metrics {
         name: 'request_records_queued',
         help: 'Requests that wait to be recorded in the database',
         read: () => this.records?.().queued,
+      },
+      {
+        name: 'budget_charges_waiting',
+        help: 'Counters of budgets with charges that are not in the database yet: the end of the process loses them while the database fails',
+        read: () => this.chargesWaiting?.(),
       },
       ...this.#process,
       {
