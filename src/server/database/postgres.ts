@@ -198,16 +198,29 @@ async function migrate(client: Client, server: string, schemas: readonly Databas
   }
 }
 
-/** Messages of PostgreSQL may quote values, so only those without an SQLSTATE are repeated. */
+/** Characters of a message of the server. */
+const SAID = 200;
+
+/**
+ * Classes of SQLSTATE (postgresql.org/docs/current/errcodes-appendix.html) whose messages name tables, columns and
+ * constraints, or say how the server is. Those of class 22 (data) and P0 (raised by functions) quote values.
+ */
+const WITHOUT_VALUES = /^(?:08|23|25|40|42|53|54|55|57|58|XX)/;
+
 function callError(error: unknown): AppError {
   if (error instanceof AppError) return error;
   const state = sqlState(error);
   const detail = isAnswer(error)
-    ? (DETAILS.get(state) ?? `PostgreSQL error ${state}`)
+    ? (DETAILS.get(state) ?? serverError(state, error))
     : isUnanswered(error)
       ? 'PostgreSQL does not answer'
       : messageOf(error);
   return new AppError('database_unavailable', { detail, cause: error });
+}
+
+function serverError(state: string, error: unknown): string {
+  const code = `PostgreSQL error ${state}`;
+  return WITHOUT_VALUES.test(state) ? `${code}: ${messageOf(error).slice(0, SAID)}` : code;
 }
 
 const DETAILS: ReadonlyMap<string, string> = new Map([

@@ -18,6 +18,15 @@ databaseContract('PostgreSQL in process', () => ({
   empty: () => server.empty(),
 }));
 
+test.each([
+  ['SELECT missing FROM agctl_counters', 'PostgreSQL error 42703: column "missing" does not exist'],
+  ["SELECT CAST('hunter22' AS BIGINT)", 'PostgreSQL error 22P02'],
+])('an error of the server is told with its message, unless that quotes values: %s', async (sql, detail) => {
+  await server.empty();
+  const driver = await openPostgresOn(server.pool(), 'PGlite', [COUNTERS], LIMITS);
+  await expect(driver.query(sql)).rejects.toMatchObject({ detail });
+});
+
 describe('a connection that is cut during a commit', () => {
   const ADD = { sql: "INSERT INTO agctl_counters (name, value) VALUES ('a', 1) RETURNING value" };
   const open = async () => {
