@@ -59,6 +59,6 @@ export function loseCommit(database: Database | undefined, table: string, isExec
       if (asked === 1) throw new Error('the server cannot be asked');
       return isExecuted;
     };
-    throw new UnknownCommit('the outcome of a commit is not known yet', isStored, undefined);
+    throw new UnknownCommit('whether the change was made is not known', isStored, undefined);
   };
 }

@@ -10,6 +10,7 @@ import { type Spending, spendingOf } from '../../server/budgets/spending.ts';
 import { shownKeys, shownSubjects } from '../../server/budgets/usage.ts';
 import type { VirtualKey } from '../../server/budgets/virtual-key.ts';
 import { routesOf, settingsOf } from '../../server/config/plan/plan.ts';
+import { UnknownCommit } from '../../server/kernel/database.ts';
 import { budgets as budgetPolicy } from '../../server/policies/budgets.ts';
 import type { Runtime } from '../../server/runtime/runtime.ts';
 import { unpricedModels } from '../../server/runtime/unpriced-models.ts';
@@ -125,13 +126,17 @@ async function withSpending(
     return await work(spending);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
+    const unknown = error instanceof UnknownCommit && method !== 'GET' ? `. ${UNKNOWN}` : '';
     return sendProblem(
       reply,
       503,
-      `${error.message}${error.detail === undefined ? '' : `: ${error.detail}`}`,
+      `${error.message}${error.detail === undefined ? '' : `: ${error.detail}`}${unknown}`,
     );
   }
 }
+
+const UNKNOWN =
+  'Look whether it was made with `agctl keys list`. A new key that is there is to be revoked: nobody has its secret';
 
 /** Text from a client, shortened and on one line. */
 const printable = (text: string): string => text.slice(0, 64).replace(/\p{C}/gu, '?');

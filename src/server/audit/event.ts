@@ -62,7 +62,7 @@ export interface AuditEvent {
   readonly detail?: string | undefined;
 }
 
-/** `refused`: the caller may not do that. `failed`: nothing was changed for another reason. */
+/** `refused`: the caller may not do that. `failed`: nothing was changed for another reason, or whether it was is not known, as `detail` says then. */
 export const OUTCOMES = ['done', 'refused', 'failed'] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 

@@ -28,7 +28,7 @@ export async function wasCommitted(pool: Pool, id: string, cause: unknown): Prom
     } catch (error) {
       if (performance.now() > end)
         throw new UnknownCommit(
-          `the connection was lost during a commit, whose outcome is not known yet (${detailOf(error)})`,
+          `whether the change was made is not known: the connection was lost during its commit (${detailOf(error)})`,
           () => isCommitted(pool, id),
           cause,
         );

@@ -6,6 +6,7 @@ import { budgetGateway, createKey, spentIn } from '../../kit/budgets.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { CHAT, chat, chunk, DONE, errorOf, llmProvider, streaming } from '../../kit/llm-provider.ts';
+import { loseCommit } from '../../kit/lost-commit.ts';
 import { problemOf } from '../../kit/problem.ts';
 import { send } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
@@ -47,6 +48,23 @@ describe('virtual keys', () => {
       'error.detail': `virtual key ${key.id}`,
     });
     expect((await gate.accessLine(1))['caller.key']).toBeUndefined();
+  });
+
+  test('a key whose commit was lost is told and audited as unknown, with what to do', async () => {
+    await using folder = await temporaryFolder();
+    await using provider = await llmProvider();
+    await using gate = await budgetGateway(provider, folder.path, KEYS, ADMIN);
+    loseCommit(gate.live.served.runtime.database, 'agctl_keys', true);
+    const { status, text } = await post(gate, '/api/keys', { name: 'ghost' });
+    const said = problemOf(text);
+    expect(status).toBe(503);
+    expect(said).toContain('whether the change was made is not known');
+    expect(said).toContain('with `agctl keys list`. A new key that is there is to be revoked');
+    const { events } = JSON.parse((await send(`${gate.admin}/api/audit`)).text) as { events: object[] };
+    expect(events[0]).toMatchObject({ action: 'key.create', target: 'ghost', detail: said });
+    const { keys } = JSON.parse((await send(`${gate.admin}/api/keys`)).text) as { keys: ShownKey[] };
+    expect(keys).toMatchObject([{ name: 'ghost', state: 'active' }]);
+    expect((await revoke(gate, 'ghost')).status).toBe(200);
   });
 
   test('the name of a revoked key can be used again, and then means the new key', async () => {

@@ -61,7 +61,7 @@ describe('a connection that is cut during a commit', () => {
       losing.isDownAfterLoss = true;
       const failed = await driver.transaction([ADD]).catch((error: unknown) => error);
       if (!(failed instanceof UnknownCommit)) throw failed;
-      expect(failed.detail).toContain('whose outcome is not known yet');
+      expect(failed.detail).toContain('whether the change was made is not known');
       await expect(failed.isStored()).rejects.toThrow('terminated');
       losing.isDown = false;
       expect(await failed.isStored()).toBe(what === 'executed, answer lost');
