@@ -7,7 +7,7 @@ import { temporaryFolder } from '../kit/folder.ts';
 import { AUDIENCE, type Idp, startIdp } from '../kit/idp.ts';
 import { busyPort, freePort } from '../kit/ports.ts';
 import { service } from '../kit/process.ts';
-import { refusingPort } from '../kit/upstream.ts';
+import { httpUpstream, refusingPort } from '../kit/upstream.ts';
 
 interface Finding {
   readonly group: string;
@@ -118,6 +118,13 @@ describe('agctl check', () => {
     expect(failed).toMatchObject([
       { group: 'idp', fix: 'set `jwks` to the URL where the provider publishes its keys' },
     ]);
+  });
+
+  test('check names the variable for an issuer whose certificate is of an unknown authority', async () => {
+    await using server = await httpUpstream(undefined, { certificate: 'good' });
+    const { port } = new URL(`https://${server.address}`);
+    const { failed } = await check({ issuer: `https://localhost:${port}/realms/main` });
+    expect(failed[0]?.fix).toContain('NODE_EXTRA_CA_CERTS');
   });
 
   test('check finds the keys of an issuer of no known kind by its metadata', async () => {

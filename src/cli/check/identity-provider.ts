@@ -330,8 +330,12 @@ export async function readMetadata(
   }
 }
 
-/** Messages of providers with realms about a missing prerequisite, and what to do about each. */
+/** Messages of TLS, and those of providers with realms about a missing prerequisite, and what to do about each. */
 const KNOWN: readonly (readonly [pattern: RegExp, fix: string])[] = [
+  [
+    /the certificate (?:was issued by an untrusted authority|is self-signed)/,
+    'set NODE_EXTRA_CA_CERTS to a file with the certificate of its authority when starting agctl',
+  ],
   [/HTTPS required/i, "for local tests without TLS set the realm's sslRequired to NONE; not in production"],
   [
     /Account is not fully set up/i,
