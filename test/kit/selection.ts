@@ -155,10 +155,12 @@ const LONG = [
 ];
 
 /**
- * Files that run only with `AGCTL_THOROUGH=1`: they take a minute of two cores, and test tools of developers (`npm run dev`,
- * `npm run release`, an example) or repeat what others test (conformance with further settings, `agctl top` with dumps of other servers).
+ * Files that run only with `AGCTL_THOROUGH=1`: they take two minutes of two cores, and test tools of developers (`npm run dev`,
+ * `npm run release`, an example) or repeat what others test: conformance with further settings, `agctl top` with dumps of other
+ * servers, and the contract of the memory's store in PostgreSQL, which interop `postgres` tests on a real server.
  */
 export const THOROUGH = [
+  'test/adapter/memory/postgres/contract.test.ts',
   'test/cli/proxy/other-servers.test.ts',
   'test/conformance/conformance.test.ts',
   'test/dev.test.ts',
