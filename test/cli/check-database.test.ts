@@ -109,7 +109,13 @@ test.each([
   ['good.crt', 'localhost', '&sslrootcert=/nonexistent/ca.crt', /\/nonexistent\/ca\.crt/, /`sslrootcert`/],
   [undefined, 'localhost', '', /does not offer TLS/, /remove `sslmode`/],
   // The last of several modes counts; pg itself warns of this one.
-  ['good.crt', 'localhost', '&sslmode=require', /has a TLS certificate of an unknown authority/, /sslrootcert=/],
+  [
+    'good.crt',
+    'localhost',
+    '&sslmode=require',
+    /has a TLS certificate of an unknown authority/,
+    /sslrootcert=/,
+  ],
 ])(
   'check says what is wrong with the TLS of PostgreSQL: %s at %s%s',
   async (certificate, host, more, message, fix) => {
