@@ -4,7 +4,7 @@ import { byForm } from '../../core/redact.ts';
 import { builtinPatterns, type Patterns } from '../../server/guardrails/patterns.ts';
 import { BUILTINS, type Builtin, PATTERN_REPLACEMENT } from '../../server/guardrails/sensitive-data.ts';
 
-/** What stands in a recording for what was redacted. */
+/** The placeholders that redaction leaves in a recording. */
 const NAMES = [
   REDACTED,
   PATTERN_REPLACEMENT,

@@ -4,8 +4,8 @@ export type Phase = 'request' | 'response';
 export class GuardrailError extends Error {}
 
 /**
- * The content itself cannot be checked, whoever checks it: it is too long, or nested too deeply. Who sent it has to change it, so
- * the message is also for the client.
+ * No guardrail could check this content: it is too long, or nested too deeply. Only its sender can change that, so the client gets
+ * the message, too.
  */
 export class UncheckableError extends GuardrailError {}
 

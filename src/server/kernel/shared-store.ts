@@ -1,3 +1,4 @@
+import { AppError } from '../../core/errors.ts';
 import type { Outage } from './inspection.ts';
 import { Slot } from './slot.ts';
 
@@ -39,3 +40,36 @@ export class StoreUnavailable extends Error {
 
 /** The store of the process, in the settings that compiled components share. Undefined without `config.shared`. */
 export const sharedStore = new Slot<SharedStore>();
+
+/** A script to run, for `use`, with one key. */
+interface UseOfStore {
+  readonly use: StoreUse;
+  /** What the caller is told if the use needs the store and it is not available. */
+  readonly refusal: string;
+  readonly script: StoreScript;
+  readonly key: readonly string[];
+  readonly args: readonly (string | number)[];
+}
+
+/**
+ * Runs a script, and counts if that is not possible. Undefined if the store is not available and the use goes on without it; throws
+ * `overloaded` (503) if it does not (`failureMode`).
+ */
+export async function runOrRefuse(
+  store: SharedStore,
+  { use, refusal, script, key, args }: UseOfStore,
+): Promise<unknown> {
+  try {
+    return await store.run(script, [store.key(...key)], args);
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable)) throw error;
+    const isRefused = store.failsClosed(use);
+    store.missed(use, isRefused ? 'rejected' : 'continued');
+    if (!isRefused) return undefined;
+    throw new AppError('overloaded', {
+      message: `${refusal}; try again later`,
+      detail: `config.shared: ${error.message}`,
+      headers: ['retry-after', '1'],
+    });
+  }
+}

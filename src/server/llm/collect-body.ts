@@ -23,7 +23,7 @@ export function collectBody(
         if (call !== undefined) call.outputBytes = size;
         if (size > LIMITS.responseBodyBytes) {
           body.discard();
-          // Nothing of it reaches the client, and what the provider reports of it stands at its end.
+          // The client gets nothing of it, and the provider's token counts are in the part that was not read.
           if (call !== undefined) refuse(call);
           reject(tooLarge(ctx));
         } else chunks.push(chunk);

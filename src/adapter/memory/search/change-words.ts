@@ -40,7 +40,7 @@ const ENDED = {
     'withdr(?:ew|awn)',
     'grown out of',
     'traded…(?:in|for)',
-    // A purchase alone is no news of what somebody had.
+    // Only together: whoever bought something may still have what they had before.
     'sold…(?:bought|got|purchased)',
   ],
   german: [

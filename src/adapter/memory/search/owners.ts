@@ -2,7 +2,7 @@ import { isStopWord, stemOf, wordsOf } from '../tokenizer.ts';
 
 // Whose a thing is: `my mother's gym`, `the gym of my mother`, `das Studio meiner Mutter`, `Lenas Studio`.
 
-/** Stands for the speaker. */
+/** The name under which things of the speaker are kept, as in `my gym`. */
 const SELF = '';
 
 /** `it's`, `that's`: no genitive. */

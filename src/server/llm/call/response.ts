@@ -325,8 +325,8 @@ async function guardedError(
 }
 
 /**
- * The error in the format of the client's call, if the provider's is no JSON that clients can read, such as the page of a load
- * balancer; undefined otherwise.
+ * An error in the format of the client's call for one of the provider that is not JSON, such as the HTML page of a load balancer;
+ * undefined if the client can read the provider's own.
  */
 function readableError(call: LlmCall, { status, headers }: Reply, bytes: Buffer): Buffer | undefined {
   const isText = isUtf8(bytes);

@@ -256,7 +256,7 @@ export class LlmStream {
     if (this.#isDone) return;
     const isRejected = error instanceof AppError && error.code === 'guardrail_rejected';
     const status = error instanceof AppError ? error.status : 500;
-    // What is wrong with the stream itself is no secret of a service.
+    // The client may know what is wrong with the stream, but not what a guardrail's service answered.
     const isUncheckable = error instanceof AppError && status === 502;
     const failure = isUncheckable ? error.message : 'Content blocked by guardrail policy';
     const message = isRejected ? (error.body?.text ?? '') : failure;

@@ -1,7 +1,6 @@
 import { hkdfSync } from 'node:crypto';
-import { AppError } from '../../../core/errors.ts';
 import type { Limits } from '../../../core/limits.ts';
-import { type SharedStore, type StoreScript, StoreUnavailable } from '../../kernel/shared-store.ts';
+import { runOrRefuse, type SharedStore, type StoreScript } from '../../kernel/shared-store.ts';
 import { openSession, type SessionState, sealSession } from './session-id.ts';
 
 /** Value of the record of a session that has ended: until it expires, no replica continues the session. */
@@ -116,19 +115,9 @@ export class SharedSessions {
   }
 
   /** Undefined if the store is not available. Throws `overloaded` (503) if sessions need it. */
-  async #run(script: StoreScript, id: string, value = ''): Promise<unknown> {
-    try {
-      return await this.#store.run(script, [this.#store.key('session', id)], [this.#lifetime, value]);
-    } catch (error) {
-      if (!(error instanceof StoreUnavailable)) throw error;
-      const isClosed = this.#store.failsClosed('sessions');
-      this.#store.missed('sessions', isClosed ? 'rejected' : 'continued');
-      if (!isClosed) return undefined;
-      throw new AppError('overloaded', {
-        message: 'mcp: sessions are not available; try again later',
-        detail: `config.shared: ${error.message}`,
-        headers: ['retry-after', '1'],
-      });
-    }
+  #run(script: StoreScript, id: string, value = ''): Promise<unknown> {
+    const refusal = 'mcp: sessions are not available';
+    const args = [this.#lifetime, value];
+    return runOrRefuse(this.#store, { use: 'sessions', refusal, script, key: ['session', id], args });
   }
 }

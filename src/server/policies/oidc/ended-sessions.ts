@@ -1,6 +1,5 @@
-import { AppError } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import { type SharedStore, type StoreScript, StoreUnavailable } from '../../kernel/shared-store.ts';
+import { runOrRefuse, type SharedStore, type StoreScript } from '../../kernel/shared-store.ts';
 import { Slot } from '../../kernel/slot.ts';
 
 /** Ids of sessions that their users have ended. Times are Unix times in seconds. */
@@ -62,19 +61,8 @@ export class SharedEndedSessions implements EndedSessions {
     return (await this.#own.has(id)) === true || (await this.#run(HAS, id)) === 1;
   }
 
-  async #run(script: StoreScript, id: string, ...args: readonly number[]): Promise<unknown> {
-    try {
-      return await this.#store.run(script, [this.#store.key('oidc-ended', id)], args);
-    } catch (error) {
-      if (!(error instanceof StoreUnavailable)) throw error;
-      const isClosed = this.#store.failsClosed('sessions');
-      this.#store.missed('sessions', isClosed ? 'rejected' : 'continued');
-      if (!isClosed) return undefined;
-      throw new AppError('overloaded', {
-        message: 'oidc: sessions cannot be checked; try again later',
-        detail: `config.shared: ${error.message}`,
-        headers: ['retry-after', '1'],
-      });
-    }
+  #run(script: StoreScript, id: string, ...args: readonly number[]): Promise<unknown> {
+    const refusal = 'oidc: sessions cannot be checked';
+    return runOrRefuse(this.#store, { use: 'sessions', refusal, script, key: ['oidc-ended', id], args });
   }
 }
