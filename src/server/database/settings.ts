@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { decodedUri } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { ENCODED_PASSWORD, parameterProblem } from '../../core/postgres-url.ts';
 import { mapping } from '../../core/schema/mapping.ts';
 
 /** Where the database is. `path` as written; relative to the folder of the configuration. */
@@ -11,21 +12,17 @@ export type DatabaseLocation =
 const FORMS =
   'expected `sqlite://./data.db` (relative to this file), `sqlite:///folder/data.db` or `postgres://user:password@host:5432/database`';
 
-/** What a password needs in a URL. */
-const ENCODED =
-  'in a password, write `@` as `%40`, `:` as `%3A`, `/` as `%2F`, `?` as `%3F`, `#` as `%23` and `%` as `%25`';
-
 /** Reads a URL. Returns what is wrong with it as a string. */
 export function parseDatabaseUrl(url: string): DatabaseLocation | string {
   if (/^postgres(?:ql)?:/i.test(url)) {
     const parsed = URL.parse(url);
-    if (parsed === null) return `not a valid URL of PostgreSQL: ${FORMS}; ${ENCODED}`;
+    if (parsed === null) return `not a valid URL of PostgreSQL: ${FORMS}; ${ENCODED_PASSWORD}`;
     // The driver decodes them.
     if (/%(?![0-9a-f]{2})/i.test(parsed.username + parsed.password))
-      return `not a valid URL of PostgreSQL: ${ENCODED}`;
-    if (parsed.pathname.length < 2 && !parsed.searchParams.has('dbname'))
+      return `not a valid URL of PostgreSQL: ${ENCODED_PASSWORD}`;
+    if (parsed.pathname.length < 2)
       return 'the name of the database is missing: write it after the host, as in `postgres://host:5432/database`';
-    return { kind: 'postgres', url };
+    return parameterProblem(url) ?? { kind: 'postgres', url };
   }
   const [, path, query] = /^sqlite:(?:\/\/)?([^?]*)(?:\?(.*))?$/is.exec(url) ?? [];
   if (path === undefined) return FORMS;

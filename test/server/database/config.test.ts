@@ -19,6 +19,8 @@ describe('config.database.url', () => {
   test.each([
     'postgres://user:password@host:5432/dbname',
     'postgresql://agentgateway@localhost/agentgateway',
+    'postgres:///db?host=/run/postgresql&port=5433&user=u&application_name=a&options=-c%20jit%3Doff',
+    'postgres://h/db?sslmode=verify-full&sslrootcert=/a.crt&sslcert=/b.crt&sslkey=/b.key&sslnegotiation=direct',
   ])('reads %s', (url) => expect(parseDatabaseUrl(url)).toEqual({ kind: 'postgres', url }));
 
   test.each([
@@ -30,6 +32,15 @@ describe('config.database.url', () => {
     ['sqlite://a.db?mode=ro', '`mode=ro` is not supported: expected `rwc`'],
     ['sqlite://a.db?cache=shared', 'the parameter `cache` is not supported'],
     ['postgres://host:5432', 'the name of the database is missing'],
+    ['postgres://host:5432/?dbname=db', 'the name of the database is missing'],
+    [
+      'postgres://host/db?sslmode=bogus',
+      '`sslmode=bogus` is not supported: expected `verify-full`, `verify-ca`',
+    ],
+    ['postgres://host/db?sslmode=', '`sslmode=` is not supported'],
+    ['postgres://host/db?connect_timeout=3', 'the parameter `connect_timeout` has no effect: remove it'],
+    ['postgres://host/db?port=x', '`port=x` is not a port'],
+    ['postgres://u:12/a?secret=b@host/db', 'in a password, write `@` as `%40`'],
   ])('refuses %s and says what is expected', (url, problem) =>
     expect(parseDatabaseUrl(url)).toEqual(expect.stringContaining(problem)),
   );

@@ -2,6 +2,7 @@ import { AppError } from '../../../core/errors.ts';
 import type { Log } from '../../../core/log.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { repeated, serverName, transaction } from '../../../core/postgres-transaction.ts';
+import { parameterProblem } from '../../../core/postgres-url.ts';
 import { RowError, rowsOf } from '../../../core/sql-row.ts';
 import { DEFAULT_NAMESPACE } from '../../namespace.ts';
 import { checkLimit } from '../check-input.ts';
@@ -36,6 +37,9 @@ const READERS = Math.floor(MEMORY_STORE_LIMITS.connections * 0.3);
  * @throws AppError `memory_not_opened`, whose message contains no secret
  */
 export async function openPostgresStore({ url, log }: { url: string; log: Log }): Promise<NamespacedStore> {
+  const problem = parameterProblem(url);
+  if (problem !== undefined)
+    throw new AppError('memory_not_opened', { message: `MEMORY_DATABASE_URL: ${problem}` });
   const server = serverName(url);
   let pool: Pool;
   try {
