@@ -20,7 +20,10 @@ export interface SubscribeOptions {
   readonly filter?: TraceFilter | undefined;
   /** The text that the filter was compiled from. */
   readonly expression?: string | undefined;
-  /** Whether to trace requests until cancelled. Their events carry `requestId`. Default: one request. */
+  /**
+   * Whether to trace requests until cancelled, up to `LIMITS.traceFollowed` at once and `LIMITS.traceFollowedPerSecond`; the trace of
+   * the next one says how many were left out. Their events carry `requestId`. Default: one request.
+   */
   readonly follow?: boolean;
   /** Number of requests to trace, sequential or concurrent. Events carry `requestId` if it is more than 1. */
   readonly count?: number | undefined;
@@ -63,6 +66,7 @@ class SubscriberList implements TraceSubscribers {
   readonly #accepting = new Set<Subscriber>();
   /** Subscribers whose last request is in flight. */
   readonly #finishing = new Set<Subscriber>();
+  readonly #pace = new Pace();
   #requests = 0;
 
   get count(): number {
@@ -84,7 +88,7 @@ class SubscriberList implements TraceSubscribers {
   claim(ctx: RequestContext, also?: TraceSink): TraceObserver | undefined {
     const raw = rawResolver(ctx);
     for (const subscriber of this.#accepting) {
-      if (!subscriber.accepts(raw)) continue;
+      if (!subscriber.accepts(raw, this.#pace)) continue;
       const tracer = subscriber.trace(ctx, subscriber.isSingle ? undefined : String(++this.#requests), also);
       if (!subscriber.isComplete) return tracer;
       this.#accepting.delete(subscriber);
@@ -102,6 +106,22 @@ class SubscriberList implements TraceSubscribers {
   }
 }
 
+/** How many requests all subscribers together have followed in the current second. */
+class Pace {
+  #second = 0;
+  #followed = 0;
+
+  /** Takes one of the second's requests. False if none is left. */
+  take(): boolean {
+    const second = Math.floor(performance.now() / 1_000);
+    if (second !== this.#second) this.#followed = 0;
+    this.#second = second;
+    if (this.#followed >= LIMITS.traceFollowedPerSecond) return false;
+    this.#followed += 1;
+    return true;
+  }
+}
+
 class Subscriber implements TraceSubscription {
   readonly #options: SubscribeOptions;
   readonly #remove: (self: Subscriber) => void;
@@ -111,6 +131,8 @@ class Subscriber implements TraceSubscription {
   #remaining: number;
   /** Requests in flight. */
   #inFlight = 0;
+  /** Requests that it would have traced since the last one that it has. */
+  #skipped = 0;
   #isOpen = true;
 
   constructor(options: SubscribeOptions, remove: (self: Subscriber) => void) {
@@ -125,14 +147,18 @@ class Subscriber implements TraceSubscription {
     return this.#remaining === 0;
   }
 
-  accepts(raw: VariableResolver): boolean {
-    if (this.#inFlight >= LIMITS.traceFollowed) return false;
-    return this.#options.filter === undefined || this.#options.filter(raw);
+  accepts(raw: VariableResolver, pace: Pace): boolean {
+    if (this.#options.filter?.(raw) === false) return false;
+    const isFull = this.#inFlight >= LIMITS.traceFollowed;
+    if (!isFull && (this.#remaining !== Number.POSITIVE_INFINITY || pace.take())) return true;
+    this.#skipped += 1;
+    return false;
   }
 
   trace(ctx: RequestContext, requestId: string | undefined, also: TraceSink | undefined): TraceObserver {
     this.#inFlight += 1;
     this.#remaining -= 1;
+    this.#noteSkipped(requestId);
     return new TraceObserver(ctx, {
       ...(requestId === undefined ? {} : { requestId }),
       event: (event) => {
@@ -147,6 +173,20 @@ class Subscriber implements TraceSubscription {
         this.cancel();
         this.#options.ended();
       },
+    });
+  }
+
+  #noteSkipped(requestId: string | undefined): void {
+    if (this.#skipped === 0) return;
+    const what = `${this.#skipped} earlier ${this.#skipped === 1 ? 'request was' : 'requests were'} not traced`;
+    this.#skipped = 0;
+    const message = `${what}: at most ${LIMITS.traceFollowedPerSecond} a second and ${LIMITS.traceFollowed} at once are`;
+    this.#options.sink({
+      eventStart: null,
+      eventEnd: 0,
+      severity: 'warn',
+      ...(requestId === undefined ? {} : { requestId }),
+      message: { type: 'message', message },
     });
   }
 

@@ -141,7 +141,7 @@ test('a trace reader that does not read loses events, is informed of the loss an
   await using server = await traceServer(gate.running);
   const socket = createConnection(server.port, '127.0.0.1');
   socket.pause();
-  socket.write('GET /debug/trace?follow=true HTTP/1.1\r\nhost: x\r\n\r\n');
+  socket.write('GET /debug/trace?count=999999 HTTP/1.1\r\nhost: x\r\n\r\n');
   await until(() => gate.running.traceSubscribers.active);
   const heavy = `${gate.url}/${'y'.repeat(7_000)}`;
   // The socket buffers add to what the stream may hold.
@@ -162,12 +162,12 @@ test('a trace reader that does not read loses events, is informed of the loss an
   await until(() => !gate.running.traceSubscribers.active);
 });
 
-test('a trace with follow=true watches a bounded number of concurrent requests, and the next one when one has ended', async () => {
+test('a trace of many requests watches a bounded number at once, and the next one when one has ended', async () => {
   const open: (() => void)[] = [];
   await using upstream = await httpUpstream((_, response) => open.push(() => response.end()));
   await using gate = await routed({}, upstream.address);
   await using server = await traceServer(gate.running);
-  await using trace = await openTrace(server, '?follow=true');
+  await using trace = await openTrace(server, '?count=999');
   const calls = Array.from({ length: LIMITS.traceFollowed + 2 }, () => send(gate.url));
   await until(() => open.length === calls.length);
   expect(trace.of('requestStarted')).toHaveLength(LIMITS.traceFollowed);
@@ -178,6 +178,26 @@ test('a trace with follow=true watches a bounded number of concurrent requests, 
   open[0]?.();
   await next;
   await until(() => trace.of('requestFinished').length === LIMITS.traceFollowed + 1);
+});
+
+test('a trace with follow=true leaves requests out rather than slow all of them down, and says how many', async () => {
+  await using gate = await routed({ directResponse: {} });
+  await using server = await traceServer(gate.running);
+  await using trace = await openTrace(server, '?follow=true');
+  const burst = LIMITS.traceFollowedPerSecond + 10;
+  let sent = 0;
+  await until(async () => {
+    await Promise.all(Array.from({ length: burst }, () => send(gate.url)));
+    sent += burst;
+    return trace.text.includes('not traced');
+  });
+  const skipped = trace
+    .of('message')
+    .map(({ message }) => Number(/^(\d+) earlier requests? w\w+ not traced/.exec(message)?.[1]));
+  const started = trace.of('requestStarted').length;
+  expect(started).toBeLessThan(sent);
+  expect(started).toBeGreaterThan(LIMITS.traceFollowedPerSecond);
+  expect(skipped[0]).toBeGreaterThanOrEqual(10);
 });
 
 test('a trace names an MCP server over HTTP by its address, and an unavailable one by its error', async () => {
