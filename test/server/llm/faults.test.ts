@@ -9,6 +9,7 @@ import {
   chat,
   chunk,
   completion,
+  DONE,
   EMPTY_ANSWER,
   errorOf,
   guardrail,
@@ -236,7 +237,7 @@ test('on an unreliable network only the broken requests fail, and the others are
     const { seed: n } = JSON.parse(received.body) as { seed: number };
     const text = `answer ${n} ${'x'.repeat(n)}`;
     if (n % 2 === 0) return answering(completion(text))(incoming, response, received);
-    return streaming((stream) => stream.end(chunk({ content: text })))(incoming, response, received);
+    return streaming((stream) => stream.end(chunk({ content: text }) + DONE))(incoming, response, received);
   });
   await using network = await badNetwork(provider.address, (count) => count % 25 === 0);
   await using served = await llmGateway(network);
@@ -244,7 +245,7 @@ test('on an unreliable network only the broken requests fail, and the others are
     const reply = await chat(served, { ...CHAT, seed: n, stream: n % 2 === 1 });
     if (reply.status === 502) return false;
     const text = `answer ${n} ${'x'.repeat(n)}`;
-    expect(reply.text).toBe(n % 2 === 0 ? completion(text) : chunk({ content: text }));
+    expect(reply.text).toBe(n % 2 === 0 ? completion(text) : chunk({ content: text }) + DONE);
     return true;
   };
   let failures = 0;

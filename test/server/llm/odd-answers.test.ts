@@ -267,6 +267,54 @@ describe.each(['plain', 'guarded'])('an answer of no wire format (%s)', (model) 
   });
 });
 
+// router-for-me/CLIProxyAPI#6010, can1357/oh-my-pi#9433, theopenco/llmgateway#1901, ding113/claude-code-hub#156
+describe.each(['plain', 'guarded'])('a stream that is closed without an error (%s)', (model) => {
+  const data = (...sent: readonly object[]): string =>
+    sent.map((each) => `data: ${JSON.stringify(each)}\n\n`).join('');
+  const empty = (reason: string | null): object => ({
+    choices: [{ index: 0, delta: {}, finish_reason: reason }],
+  });
+  const text = { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'Hi' } };
+  const part = (more: object): object => ({
+    candidates: [{ index: 0, content: { parts: [{ text: 'Hi' }] }, ...more }],
+  });
+  const output = { type: 'response.output_text.delta', delta: 'Hi', item_id: 'm', output_index: 0 };
+  const cases: [Format, string, string[]][] = [
+    [
+      'completions',
+      chunk({ content: 'Hi' }) + data(empty(''), empty(null)),
+      [DONE, FINISH, data(empty('stop'), empty(null), { choices: [], usage: {} })],
+    ],
+    [
+      'messages',
+      data(text, { type: 'content_block_stop', index: 0 }),
+      [data({ type: 'message_stop' }), data({ type: 'message_delta', delta: { stop_reason: 'end_turn' } })],
+    ],
+    [
+      'responses',
+      data(output),
+      ['completed', 'incomplete', 'failed'].map((how) => data({ type: `response.${how}`, response: {} })),
+    ],
+    ['generateContent', data(part({})), [data(part({ finishReason: 'STOP' }))]],
+  ];
+  test.each(cases)('to a request of %s is complete if it has told its end', async (format, begin, ends) => {
+    for (const end of ends) {
+      const { text: got, line } = await ask(model, events(begin, end), STREAM, format);
+      expect(got).toBe(begin + end);
+      expect(line).not.toHaveProperty('error');
+    }
+    const { text: got, line } = await ask(model, events(begin), STREAM, format);
+    expect(got.slice(0, begin.length)).toBe(begin);
+    expect(got.slice(begin.length)).toContain('the provider ended the stream early');
+    expect(line).toMatchObject({
+      error: 'the provider ended the stream early',
+      reason: 'UpstreamFailure',
+      'gw.ai.usage.estimated': expect.stringContaining('the response ended before the provider reported'),
+    });
+    expect(line['error.detail']).toContain('it closed the stream before the last event');
+  });
+});
+
 describe('a failure before the client has got anything', () => {
   const good = [chunk({ content: 'good' }), FINISH, DONE].join('');
   const cut =
@@ -281,6 +329,7 @@ describe('a failure before the client has got anything', () => {
     ['is cut in an event', cut(chunk({ role: 'assistant' }) + chunk({ content: 'bad' }).slice(0, -5))],
     ['is cut after an event without choices', cut('data: {"choices":[]}\n\n')],
     ['reports an error', events(chunk({ content: 'bad' }), 'data: {"error":{"code":"overloaded"}}\n\n')],
+    ['is closed with a text that guardrails hold back', events(chunk({ content: 'bad' }))],
     ['has no event', events(': ping\n\n')],
     ['has nothing but its end', events(DONE)],
     ['has another format', events('event: message_start\ndata: {"type":"message_start"}\n\n')],
@@ -296,6 +345,19 @@ describe('a failure before the client has got anything', () => {
     expect(line).not.toHaveProperty('error.detail');
   });
 
+  test('is that of an unguarded stream that is closed before its first text', async () => {
+    let count = 0;
+    const { text } = await ask(
+      'open',
+      (...call) => {
+        count += 1;
+        return (count === 1 ? events(chunk({ role: 'assistant' })) : events(good))(...call);
+      },
+      STREAM,
+    );
+    expect([text, count]).toEqual([good, 2]);
+  });
+
   test('is that of an answer of no format, and the last one is what the client gets', async () => {
     for (const model of ['safe', 'open']) {
       const before = provider.received.length;
@@ -309,7 +371,7 @@ describe('a failure before the client has got anything', () => {
     const words = Array.from({ length: 300 }, () => chunk({ content: 'some words ' })).join('');
     for (const [how, end] of [
       [cut(words), 'the provider ended the stream early'],
-      [events(chunk({ content: 'SECRET' })), 'blocked'],
+      [events(chunk({ content: 'SECRET' }), DONE), 'blocked'],
     ] as const) {
       const before = provider.received.length;
       const { text } = await ask('safe', how, STREAM);

@@ -100,9 +100,10 @@ describe('LLM streams', () => {
 
   test('a final usage event without its empty line is counted and removed from the stream', async () => {
     const usage = chunk(undefined, { usage: USAGE }).trimEnd();
-    await using provider = await llmProvider(streaming((response) => response.end(tokens('a') + usage)));
+    const sent = tokens('a') + FINISH;
+    await using provider = await llmProvider(streaming((response) => response.end(sent + usage)));
     await using served = await llmGateway(provider);
-    expect((await chat(served, STREAM)).text).toBe(tokens('a'));
+    expect((await chat(served, STREAM)).text).toBe(sent);
     expect((await served.accessLine(1))['gen_ai.usage.output_tokens']).toBe('7');
   });
 

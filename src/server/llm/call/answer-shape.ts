@@ -26,6 +26,19 @@ export const saysAnything = (format: FormatKey, value: Readonly<Record<string, u
   !isEmpty(value['error']) ||
   value['type'] === 'error';
 
+/** Whether an event ends the stream: nothing of the answer is missing after it. */
+export const endsStream = (
+  format: FormatKey | undefined,
+  value: Readonly<Record<string, unknown>>,
+): boolean =>
+  clientFormatOf(format)?.shape?.isLast?.(value) === true ||
+  !isEmpty(value['error']) ||
+  value['type'] === 'error';
+
+/** Whether the end of a stream of this format can be told from one that was cut off. */
+export const hasLastEvent = (format: FormatKey | undefined): boolean =>
+  clientFormatOf(format)?.shape?.isLast !== undefined;
+
 /** What is wrong with an event of a stream, or with an answer; undefined if it may be of the format. */
 export function otherShape(format: FormatKey, value: Readonly<Record<string, unknown>>): string | undefined {
   const expected = clientFormatOf(format)?.shape;

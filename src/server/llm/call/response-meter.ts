@@ -10,7 +10,7 @@ import { type Members, membersOf } from '../json-members.ts';
 import type { LlmCall } from '../llm-call.ts';
 import { textBytes } from '../texts.ts';
 import { isZero, mergedReport, type Usage } from '../usage.ts';
-import { hasShape, otherShape, saysAnything } from './answer-shape.ts';
+import { endsStream, hasLastEvent, hasShape, otherShape, saysAnything } from './answer-shape.ts';
 
 /**
  * Keeps a copy of a non-streaming response while it is sent to the client, up to `LIMITS.responseBodyBytes`, and reads
@@ -88,13 +88,14 @@ export class StreamMeter {
   #count = 0;
   /** Bytes of the last parsed event besides its text. */
   #overhead = 0;
-  /** The last two events: an error ends a stream, but some providers send `[DONE]` after it. */
-  #last: Buffer | undefined;
-  #before: Buffer | undefined;
+  /** The last events: an error ends a stream, but some providers send `[DONE]`, usage or empty deltas after it. */
+  readonly #latest: Buffer[] = [];
   /** What is wrong with the stream, if it is one of another format, or none. */
   otherShape: string | undefined;
   /** Whether an event has said anything in the format of the stream; true if that is not checked. */
   #isOfFormat: boolean;
+  /** Whether the stream has told its end; true if it has no event that does. */
+  #isOver: boolean;
 
   constructor(ctx: RequestContext, call: LlmCall, stripsUsage: boolean) {
     this.#ctx = ctx;
@@ -102,6 +103,7 @@ export class StreamMeter {
     this.#stripsUsage = stripsUsage;
     this.#format = formatOf(call.format);
     this.#isOfFormat = !hasShape(call.format) || call.isUnmetered === true;
+    this.#isOver = !hasLastEvent(call.format) || call.isUnmetered === true;
   }
 
   /** Reads an event. False if it must not be sent to the client: a usage report that only the gateway requested. */
@@ -109,8 +111,8 @@ export class StreamMeter {
     const call = this.#call;
     // A comment, such as a ping, is no event.
     if (frame[0] === COLON && dataOf(frame) === undefined) return true;
-    this.#before = this.#last;
-    this.#last = frame;
+    this.#latest.push(frame);
+    if (this.#latest.length > LATEST) this.#latest.shift();
     const elapsed = performance.now() - this.#ctx.timings.started;
     const { usageMark } = this.#format;
     const mayReport = usageMark === undefined ? hasReport(frame) : frame.indexOf(usageMark) !== -1;
@@ -126,7 +128,10 @@ export class StreamMeter {
       return true;
     }
     const data = dataOf(frame);
-    if (data === '[DONE]') this.#requireEvents();
+    if (data === '[DONE]') {
+      this.#isOver = true;
+      this.#requireEvents();
+    }
     if (data === undefined || data === '[DONE]') return true;
     call.lastTokenAfter = elapsed;
     const value = membersOf(jsonIn(data));
@@ -134,6 +139,7 @@ export class StreamMeter {
     if (this.otherShape === undefined && hasShape(call.format))
       this.otherShape = otherShape(call.format, value);
     if (!this.#isOfFormat && hasShape(call.format)) this.#isOfFormat = saysAnything(call.format, value);
+    this.#isOver ||= endsStream(call.format, value);
     const hasOutput = this.#measure(frame, value);
     if (hasOutput || call.hasNoText) call.firstTokenAfter ??= elapsed;
     const { model, usage: reported, background } = this.#format.report(value);
@@ -152,8 +158,7 @@ export class StreamMeter {
 
   /** The data of the last event. */
   get lastEvent(): Members | undefined {
-    const data = this.#last === undefined ? undefined : dataOf(this.#last);
-    return data === undefined ? undefined : membersOf(jsonIn(data));
+    return membersIn(this.#latest.at(-1));
   }
 
   /** The token counts of all reports so far, which never fall; undefined if this event has none. */
@@ -171,13 +176,20 @@ export class StreamMeter {
       this.otherShape ??= `the provider ended the stream without an event of ${this.#format.shape?.api}`;
   }
 
+  /** Whether the stream ended without an event that says so. */
+  get isCut(): boolean {
+    return !this.#isOver;
+  }
+
   /** Reads an error at the end of the stream. Sets `otherShape` if it had no event that says anything. */
   ended(): void {
     this.#requireEvents();
-    for (const frame of [this.#before, this.#last]) {
-      const data = frame === undefined ? undefined : dataOf(frame);
+    for (const frame of this.#latest) {
+      const data = dataOf(frame);
       const error = data === undefined ? undefined : errorInEvent(data);
       if (error !== undefined) this.#call.providerError = error;
+      // Most events are not parsed when they come.
+      this.#isOver ||= data === '[DONE]' || endsStream(this.#call.format, membersIn(frame) ?? {});
     }
   }
 
@@ -192,6 +204,15 @@ export class StreamMeter {
     return bytes > 0;
   }
 }
+
+/** The object in the data of an event. */
+const membersIn = (frame: Buffer | undefined): Members | undefined => {
+  const data = frame === undefined ? undefined : dataOf(frame);
+  return data === undefined ? undefined : membersOf(jsonIn(data));
+};
+
+/** After the last event with output there are one with usage, annotations (Azure), empty deltas and `[DONE]`. */
+const LATEST = 4;
 
 /** Every 32nd event is parsed to measure how much of it is text; also all of the first 32 until one has text. */
 const SAMPLE_INTERVAL = 32;

@@ -5,11 +5,13 @@ import type { Reply, RequestContext } from '../../kernel/request/request-context
 import { type BodySink, UpstreamBody } from '../../transport/upstream/upstream-body.ts';
 import { errorInEvent, llmError } from '../errors.ts';
 import type { WireFormat } from '../formats/format.ts';
-import { formatOf } from '../formats/index.ts';
+import { type FormatKey, formatOf } from '../formats/index.ts';
 import { dataOf, FrameSplitter, OversizedFrameError } from '../frames.ts';
 import { membersOf } from '../json-members.ts';
 import type { LlmCall } from '../llm-call.ts';
 import { textBytes } from '../texts.ts';
+import { CUT_OFF } from '../translation/translated-body.ts';
+import { endsStream, hasLastEvent } from './answer-shape.ts';
 
 /** Waits for the first output of a stream. Throws an `AppError` (502) if it fails before. */
 export async function startedReply(ctx: RequestContext, call: LlmCall, reply: Reply): Promise<Reply> {
@@ -17,9 +19,10 @@ export async function startedReply(ctx: RequestContext, call: LlmCall, reply: Re
   const isStream = headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true;
   if (!isStream || status > 299 || !(body instanceof UpstreamBody)) return reply;
   const idle = backendTimeouts.get(ctx)?.idle ?? call.limits.streamIdle;
-  const start = new StreamStart(body, formatOf(call.format), {
+  const start = new StreamStart(body, call.format, {
     idle,
     frameBytes: call.limits.streamFrameBytes,
+    hasLast: hasLastEvent(call.format) && call.isUnmetered !== true,
   });
   const failed = await start.failed;
   if (failed === undefined) return { status, headers, body: start.body };
@@ -41,19 +44,23 @@ class StreamStart implements BodySink {
   /** Resolves at the first output to undefined, or to why there will be none. */
   readonly failed: Promise<string | undefined>;
   readonly #format: WireFormat;
+  readonly #key: FormatKey | undefined;
   readonly #frames: FrameSplitter;
   readonly #timer: NodeJS.Timeout;
   #decide: ((failed: string | undefined) => void) | undefined;
   #isPaused = false;
   #hasEvents = false;
+  #isOver: boolean;
 
   /** `idle`: how long the provider may send nothing, in ms; 0 for no limit. `frameBytes` bounds one event. */
   constructor(
     source: UpstreamBody,
-    format: WireFormat,
-    { idle, frameBytes }: { idle: number; frameBytes: number },
+    format: FormatKey | undefined,
+    { idle, frameBytes, hasLast }: { idle: number; frameBytes: number; hasLast: boolean },
   ) {
-    this.#format = format;
+    this.#format = formatOf(format);
+    this.#key = format;
+    this.#isOver = !hasLast;
     this.#frames = new FrameSplitter(frameBytes);
     const { promise, resolve } = Promise.withResolvers<string | undefined>();
     this.failed = promise;
@@ -84,9 +91,11 @@ class StreamStart implements BodySink {
   }
 
   end(): void {
-    // An answer without output has events, too. A last one may lack its empty line.
-    const isEmpty = !this.#hasEvents && this.#frames.rest().length === 0;
-    this.#end(isEmpty ? 'the provider ended the stream without an event' : undefined);
+    // The last event may lack its empty line.
+    if (this.#decide !== undefined) this.#read(dataOf(this.#frames.rest()));
+    // An answer without output has events, too.
+    if (!this.#hasEvents) this.#end('the provider ended the stream without an event');
+    this.#end(this.#isOver ? undefined : `the provider ended the stream early: ${CUT_OFF}`);
     this.body.end();
   }
 
@@ -105,11 +114,13 @@ class StreamStart implements BodySink {
   }
 
   #read(data: string | undefined): void {
+    if (data === '[DONE]') this.#isOver = true;
     if (data === undefined || data === '[DONE]') return;
     this.#hasEvents = true;
     const error = errorInEvent(data);
     if (error !== undefined) this.#end(`the provider reported ${error.name ?? 'an error'}`);
     const value = membersOf(jsonIn(data));
+    this.#isOver ||= value !== undefined && endsStream(this.#key, value);
     if (value === undefined || textBytes(this.#format.output(value)) > 0) this.#end(undefined);
   }
 

@@ -13,6 +13,7 @@ import { streamedOutputOf } from '../formats/output.ts';
 import { dataOf, FrameSplitter, OversizedFrameError } from '../frames.ts';
 import type { StreamGuard } from '../guardrails/stream-guard.ts';
 import type { LlmCall } from '../llm-call.ts';
+import { CUT_OFF } from '../translation/translated-body.ts';
 import { wrongShape } from './answer-shape.ts';
 import { chargeBudget } from './budget.ts';
 import type { StreamMeter } from './response-meter.ts';
@@ -307,16 +308,21 @@ export class LlmStream {
   #end(): void {
     if (this.#isDone) return;
     clearTimeout(this.#idleTimer);
-    this.#call.progress = 'complete';
     this.#next(async () => {
       const tail = this.#withoutKey(this.#frames.rest());
-      // A final event without an empty line: the standard discards it, but some clients read it.
-      const rest = tail.length > 0 && this.#meter.read(tail) ? tail : Buffer.alloc(0);
+      const isForwarded = tail.length > 0 && this.#meter.read(tail);
       this.#meter.ended();
       if (this.#isDone || this.#hasOtherShape()) return;
+      const { isCut } = this.#meter;
+      if (isCut && this.#failsStart(`the provider ended the stream early: ${CUT_OFF}`)) return;
+      // A final event without an empty line: the standard discards it, but some clients read it.
+      const rest = isForwarded && !isCut ? tail : Buffer.alloc(0);
+      if (!isCut) this.#call.progress = 'complete';
       if (rest.length > 0 && !this.#hold(rest)) return;
       if (this.#guard !== undefined) await this.#release(this.#guard, true);
       else if (rest.length > 0) this.#write([rest]);
+      // The client has its text, and has to know that there is no more.
+      if (isCut) this.#onUpstreamFailure(CUT_OFF);
       // Some formats have no last event: clients wait for the end of the body.
       if (this.#endMarks !== undefined && !this.#isDone) await this.#charged();
       if (!this.#isDone) this.#response?.end();

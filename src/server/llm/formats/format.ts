@@ -214,6 +214,11 @@ export interface AnswerShape {
   /** Whether a response body, or an event, can be read as one of this API: members that only some servers have do not matter. */
   isAnswer(value: Members): boolean;
   /**
+   * Whether an event says that an answer is complete. A stream that ends without one, `[DONE]` or an error was cut off: a client
+   * would take half of an answer for a whole one. Default: any stream is complete.
+   */
+  isLast?(event: Members): boolean;
+  /**
    * A whole response in place of a stream is an error, and the reverse: servers that only have Chat Completions are often configured
    * for the format. Otherwise the configuration may have turned streams off.
    */

@@ -11,6 +11,9 @@ import {
 } from '../chat/chat-format.ts';
 import { EventOrder } from './event-order.ts';
 
+/** Why a stream without a last event is not complete. */
+export const CUT_OFF = 'it closed the stream before the last event';
+
 /** What translates one stream. */
 export interface StreamTranslation {
   readonly splitter: EventSplitter;
@@ -65,7 +68,7 @@ export class TranslatedBody implements BodySink {
 
   end(): void {
     this.#translate((splitter) => splitter.end(), true);
-    this.fail('it closed the stream before the last event', false);
+    this.fail(CUT_OFF, false);
   }
 
   fail(why: string, isTimeout: boolean): void {

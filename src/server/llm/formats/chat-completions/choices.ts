@@ -1,5 +1,6 @@
 import { elementsOf } from '../../../../core/foreign.ts';
 import { type Completion, callsIn, type StreamedOutput, textOf } from '../../chat/conversation.ts';
+import { isBlank } from '../../chat/event-data.ts';
 import { type Members, membersOf } from '../../json-members.ts';
 import type { TextPath } from '../../texts.ts';
 import type { WireFormat } from '../format.ts';
@@ -37,6 +38,9 @@ export const choicesApi: Pick<
       Array.isArray(choices) || (typeof object === 'string' && object.startsWith('chat.completion')),
     // xAI answers a request for a deferred completion with its id.
     isAnswer: ({ choices, request_id: deferred }) => Array.isArray(choices) || typeof deferred === 'string',
+    // Some servers send no `[DONE]`, others no reason (can1357/oh-my-pi#9433). An empty one is a placeholder.
+    isLast: ({ choices }) =>
+      elementsOf(choices).some((choice) => !isBlank(membersOf(choice)?.['finish_reason'])),
   },
 };
 

@@ -1,5 +1,6 @@
-import { isRecord } from '../../../../core/foreign.ts';
+import { elementsOf, isRecord } from '../../../../core/foreign.ts';
 import type { MemberNames } from '../../chat/chat-format.ts';
+import { isBlank } from '../../chat/event-data.ts';
 import { membersOf } from '../../json-members.ts';
 import { tokenCount } from '../../usage.ts';
 import { OF_COMPLETIONS } from '../default-fields.ts';
@@ -111,6 +112,9 @@ export const generateContent = defineFormat({
     // A prompt that was blocked has no candidates, and neither have some events.
     isAnswer: ({ candidates, promptFeedback, usageMetadata }) =>
       Array.isArray(candidates) || isRecord(promptFeedback) || isRecord(usageMetadata),
+    isLast: ({ candidates, promptFeedback }) =>
+      !isBlank(membersOf(promptFeedback)?.['blockReason']) ||
+      elementsOf(candidates).some((each) => !isBlank(membersOf(each)?.['finishReason'])),
   },
   // Gemini API, "Models". Which of these calls a model has is known to its provider only, as is its version.
   modelList: {

@@ -1,4 +1,5 @@
 import type { MemberNames } from '../../chat/chat-format.ts';
+import { isBlank } from '../../chat/event-data.ts';
 import { readProviderError } from '../../chat/provider-error.ts';
 import { membersOf } from '../../json-members.ts';
 import { OF_COMPLETIONS } from '../default-fields.ts';
@@ -87,6 +88,8 @@ export const messages = defineFormat({
     has: ({ type }) => TYPES.has(type),
     isAnswer: ({ type, content }) => TYPES.has(type) || Array.isArray(content),
     isStrict: true,
+    isLast: ({ type, delta }) =>
+      type === 'message_stop' || (type === 'message_delta' && !isBlank(membersOf(delta)?.['stop_reason'])),
   },
   deltaMark: Buffer.from('content_block_delta'),
   endMarks: [Buffer.from('message_stop')],

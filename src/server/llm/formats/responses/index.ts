@@ -101,6 +101,7 @@ export const responses = defineFormat({
       Array.isArray(output) ||
       (typeof type === 'string' && type.startsWith('response.')),
     isStrict: true,
+    isLast: ({ type }) => typeof type === 'string' && LAST.test(type),
   },
   deltaMark: Buffer.from('.delta"'),
   endMarks: ['completed', 'incomplete', 'failed'].map((how) => Buffer.from(`"response.${how}"`)),
@@ -117,6 +118,9 @@ export const responses = defineFormat({
     return `event: error\ndata: ${JSON.stringify(event)}\n\n`;
   },
 });
+
+/** OpenAI's API reference, "Streaming events". */
+const LAST = /^response\.(?:completed|incomplete|failed|cancelled|done)$/;
 
 const NOTHING: Completion = { texts: [], toolCalls: [] };
 
