@@ -9,6 +9,9 @@ import { Slot, type SlotHolder } from './slot.ts';
  */
 type Find = (credential: string) => unknown;
 
+/** Why a policy lets nobody in any more with a credential, for the log; undefined if it knows no more than that. */
+type Why = (credential: string) => string | undefined | Promise<string | undefined>;
+
 /**
  * A policy that lets callers in by a credential, as those see it who were let in: also after a reload, which may have put another
  * policy in its place.
@@ -16,11 +19,13 @@ type Find = (credential: string) => unknown;
 export class Admitter {
   readonly standing: StandingWork | undefined;
   #find: Find;
+  #why: Why;
   #successor: Admitter | undefined;
 
-  constructor(settings: SlotHolder, find: Find) {
+  constructor(settings: SlotHolder, find: Find, why: Why = nobody) {
     this.standing = standingWork.get(settings);
     this.#find = find;
+    this.#why = why;
   }
 
   /** Says of a request that its caller was let in by a credential of which the policy knows `as`. */
@@ -37,11 +42,18 @@ export class Admitter {
     return this.#current().#find(credential);
   }
 
+  /** Why nobody is let in any more with a credential, for the log. */
+  async why(credential: string): Promise<string> {
+    const known = await Promise.resolve(this.#current().#why(credential)).catch(nobody);
+    return known ?? 'its credential is no longer accepted';
+  }
+
   /** Called on reload with what takes its place, if anything does. */
   replacedBy(successor: Admitter | undefined): void {
     this.#successor = successor;
     // It would keep the previous configuration in memory.
     this.#find = nobody;
+    this.#why = nobody;
   }
 
   #current(): Admitter {
@@ -90,8 +102,11 @@ export function admitUntil(ctx: SlotHolder, standing: StandingWork | undefined, 
 interface Work {
   readonly of: readonly Revocable[];
   readonly until: number;
-  readonly end: () => void;
+  readonly end: End;
 }
+
+/** `why` is for the log: who has a credential that was taken back learns nothing of it. */
+type End = (why: string) => void;
 
 /**
  * What goes on without new requests, such as sessions and streams: it ends soon after the caller would no longer be let in, or
@@ -111,7 +126,7 @@ export class StandingWork {
   }
 
   /** Calls `end` once, when the caller is no longer let in, or at `until` (ms since 1970). The returned function ends that. */
-  add(of: readonly Revocable[], until: number, end: () => void): () => void {
+  add(of: readonly Revocable[], until: number, end: End): () => void {
     const work = { of, until, end };
     this.#works.add(work);
     this.#timer ??= setInterval(() => this.#check(), this.#interval).unref();
@@ -125,7 +140,7 @@ export class StandingWork {
 
   #check(): void {
     const now = Date.now();
-    for (const work of [...this.#works]) if (work.until <= now) this.#end(work);
+    for (const work of [...this.#works]) if (work.until <= now) this.#end(work, 'its token has expired');
     // A database that does not answer delays only what is asked of it.
     if (!this.#isAsking) void this.#ask();
   }
@@ -136,25 +151,34 @@ export class StandingWork {
     const answers = new Map<Admitter, Map<string, unknown>>();
     try {
       for (const work of [...this.#works])
-        for (const revocable of work.of)
-          if (this.#works.has(work) && !(await isSame(revocable, answers))) this.#end(work);
+        for (const revocable of work.of) {
+          const why = this.#works.has(work) ? await whyRefused(revocable, answers) : undefined;
+          if (why !== undefined) this.#end(work, why);
+        }
     } finally {
       this.#isAsking = false;
     }
   }
 
-  #end(work: Work): void {
-    if (this.#works.delete(work)) work.end();
+  #end(work: Work, why: string): void {
+    if (this.#works.delete(work)) work.end(why);
   }
 }
 
-async function isSame(of: Revocable, answers: Map<Admitter, Map<string, unknown>>): Promise<boolean> {
+/** Why a caller is not let in as before; undefined if it is. */
+async function whyRefused(
+  of: Revocable,
+  answers: Map<Admitter, Map<string, unknown>>,
+): Promise<string | undefined> {
   const { by, credential, as } = of;
   const known = answers.get(by) ?? new Map<string, unknown>();
   answers.set(by, known);
   if (!known.has(credential)) known.set(credential, await found(of));
   const current = known.get(credential);
-  return current === UNKNOWN || (current !== undefined && isDeepStrictEqual(current, as));
+  if (current === undefined) return by.why(credential);
+  return current === UNKNOWN || isDeepStrictEqual(current, as)
+    ? undefined
+    : 'what is configured for its credential has changed';
 }
 
 /** The policy cannot say, because its database or process does not answer. */
@@ -175,13 +199,13 @@ export const standingWork = new Slot<StandingWork>();
  * Calls `end` once the caller of a request is no longer let in by a credential that can be taken back: for sessions, whose next
  * request brings a token of its own. Returns a function that stops that; undefined if there is no such credential.
  */
-export function whileAdmitted(ctx: SlotHolder, end: () => void): (() => void) | undefined {
+export function whileAdmitted(ctx: SlotHolder, end: End): (() => void) | undefined {
   const { standing, revocable } = admission.get(ctx) ?? NONE;
   return revocable.length === 0 ? undefined : standing?.add(revocable, Number.POSITIVE_INFINITY, end);
 }
 
 /** As `whileAdmitted`, for streams: `end` is also called when a credential of the request has expired. */
-export function whileValid(ctx: SlotHolder, end: () => void): (() => void) | undefined {
+export function whileValid(ctx: SlotHolder, end: End): (() => void) | undefined {
   const { standing, revocable, until } = admission.get(ctx) ?? NONE;
   if (revocable.length === 0 && until === Number.POSITIVE_INFINITY) return undefined;
   return standing?.add(revocable, until, end);
@@ -193,14 +217,20 @@ export function whileValid(ctx: SlotHolder, end: () => void): (() => void) | und
  */
 export const standingResponse = new Slot<true>();
 
-/** As `whileValid`, up to the end of the response. */
+/** As `whileValid`, up to the end of the response. The log of the request says why. */
 export function endWithCredential(
-  ctx: SlotHolder & { readonly response: Pick<BodyWriter, 'once' | 'destroyed'> },
+  ctx: SlotHolder & {
+    readonly response: Pick<BodyWriter, 'once' | 'destroyed'>;
+    errorDetail: string | undefined;
+  },
   end: () => void,
 ): void {
   standingResponse.set(ctx, true);
   if (ctx.response.destroyed) return;
-  const stop = whileValid(ctx, end);
+  const stop = whileValid(ctx, (why) => {
+    ctx.errorDetail ??= why;
+    end();
+  });
   if (stop !== undefined) ctx.response.once('close', stop);
 }
 

@@ -137,10 +137,17 @@ export const apiKey = definePolicy({
       const found = byHash.get(hashed);
       return found && { metadata: { ...found.metadata }, allowedModels: found.allowedModels };
     };
-    const admitter = new Admitter(context.settings, (hashed) => {
-      if (hashed === NO_KEY) return mode === 'strict' ? undefined : {};
-      return configured(hashed) ?? virtual?.known(hashed);
-    });
+    const admitter = new Admitter(
+      context.settings,
+      (hashed) => {
+        if (hashed === NO_KEY) return mode === 'strict' ? undefined : {};
+        return configured(hashed) ?? virtual?.known(hashed);
+      },
+      async (hashed) => {
+        const key = await virtual?.refused(hashed);
+        return key ? `its virtual key ${key.name} (${key.id}) is ${key.why}` : undefined;
+      },
+    );
     /** `hashed`: the hash of the given key; undefined if none was given. */
     const decide = (
       ctx: RequestContext,

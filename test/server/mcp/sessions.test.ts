@@ -120,7 +120,7 @@ describe('the end of a session', () => {
     await own.request('ping');
     await own.end();
     const { error } = await call;
-    expect(error.message).toBe('target "a" is not available: the session ended');
+    expect(error.message).toBe('the session ended');
   });
 });
 

@@ -70,14 +70,24 @@ describe('a virtual key that is revoked', () => {
     expect(await pinged(gate.url, his.id, bob.secret)).toBe(200);
   });
 
-  test('ends a session without a stream, with its child process', async () => {
+  test('ends a session without a stream, with its child process and its call, and the log says why', async () => {
     await using folder = await temporaryFolder();
     const yaml = mcpConfig([chaos('up')], { route: { policies: VIRTUAL }, config: DATABASE });
     await using gate = await gateway(yaml, { folder: folder.path, admin: true, limits: SOON });
     const { secret } = await createKey(gate, { name: 'ann' });
-    await openSession(gate.url, bearer(secret));
+    const session = await openSession(gate.url, bearer(secret));
     expect(await boundsInUse(gate)).toMatchObject({ 'mcp.sessions': 1, 'mcp.children': 1 });
+    const call = session.request('tools/call', { name: 'hang' });
+    // The answer to the ping comes after the call was passed on, because one pipe carries both.
+    await session.request('ping');
     await revoke(gate, 'ann');
+    const told = 'the session ended: its credential is no longer accepted';
+    expect((await call).error.message).toBe(told);
+    const why = /its virtual key ann \(\w+\) is revoked/;
+    await until(() => gate.accessLog.some((line) => line.includes(told) && why.test(line)));
+    expect(gate.log.join('')).toMatch(
+      new RegExp(`info.*session of a caller who is no longer let in.*${why.source}`),
+    );
     await until(async () => (await boundsInUse(gate))['mcp.children'] === 0);
     expect(await boundsInUse(gate)).toMatchObject({ 'mcp.sessions': 0 });
   });
@@ -170,6 +180,7 @@ test('a virtual key that expires ends the session with its stream', async () => 
   await using stream = await openEvents(gate.url, { session: id, headers: bearer(secret) });
   vi.setSystemTime(Date.parse('2026-03-02T00:00:00Z'));
   await stream.untilEnd();
+  await until(() => gate.accessLog.some((line) => /its virtual key ann \(\w+\) is expired/.test(line)));
 });
 
 describe('a reload', () => {

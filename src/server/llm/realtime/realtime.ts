@@ -150,7 +150,10 @@ async function openLocally(
 
 /** Ends a session once the credential of its caller is no longer accepted. */
 function endWhenRefused(ctx: RequestContext, session: WebSocketRelay | LocalWebSocket): void {
-  session.onEnd = whileValid(ctx, () => session.refuse('the credential is no longer accepted'));
+  session.onEnd = whileValid(ctx, (why) => {
+    ctx.errorDetail ??= why;
+    session.refuse('the credential is no longer accepted');
+  });
 }
 
 function callOf({ requested, providerModel, model, limits }: RealtimeSession): LlmCall {

@@ -12,6 +12,7 @@ import { ReplayedRequests } from './replayed-requests.ts';
 import type { Target } from './target.ts';
 import {
   detailOf,
+  SessionEnded,
   signInOf,
   startingMessage,
   TargetFailure,
@@ -67,7 +68,7 @@ export class Connection {
   /** The last failure. */
   #failure: unknown;
   #backOff: number;
-  #closed = false;
+  #closed: SessionEnded | undefined;
   #joinsLate = false;
   /** The client's `initialize` parameters are known, so that a new session can be initialized in its name. */
   #canInitialize = true;
@@ -128,7 +129,7 @@ export class Connection {
    * failure, it rejects with the last failure, and when the next attempt is, without another one. `isFirst`: part of the client's own `initialize`.
    */
   ready(headers: ClientHeaders, isFirst = false): Promise<Ready> {
-    if (this.#closed) return Promise.reject(new Error('the session ended'));
+    if (this.#closed !== undefined) return Promise.reject(this.#closed);
     if (this.#ready !== undefined) return this.#ready;
     const since = performance.now() - this.#failedAt;
     // Only a look at the database tells whether the user has signed in meanwhile.
@@ -215,7 +216,7 @@ export class Connection {
     const delay = this.#reinitializedAt + this.target.limits.retryDelayMax - performance.now();
     if (delay > 0) await pause(delay, undefined, { ref: false });
     this.#reinitializedAt = performance.now();
-    while (!this.#closed && this.#rpc === undefined && this.#listenHeaders !== undefined) {
+    while (this.#closed === undefined && this.#rpc === undefined && this.#listenHeaders !== undefined) {
       try {
         await this.ready(this.#listenHeaders);
       } catch (error) {
@@ -251,12 +252,12 @@ export class Connection {
     this.dropSession(rpc);
   }
 
-  /** Closes the connection. Further attempts to connect are rejected. */
-  async close(): Promise<void> {
-    this.#closed = true;
+  /** Closes the connection. Calls in flight and further attempts to connect fail with `why`. */
+  async close(why = new SessionEnded()): Promise<void> {
+    this.#closed ??= why;
     const rpc = this.#rpc ?? this.#connecting;
     this.#rpc = undefined;
-    await rpc?.close();
+    await rpc?.close(why);
   }
 
   #createRpc(): JsonRpcConnection {
@@ -281,7 +282,7 @@ export class Connection {
       : setTimeout(() => this.#noteSlow(), this.target.limits.targetResponseWait);
     try {
       const { result, message, isNative } = await this.open(this.target, rpc, headers, () => {
-        if (this.#closed) throw new Error('the session ended');
+        if (this.#closed !== undefined) throw this.#closed;
       });
       this.version = result.protocolVersion;
       this.isNative = isNative;
@@ -289,7 +290,7 @@ export class Connection {
       this.website = websiteOf(result);
       this.problem = undefined;
       this.#backOff = this.target.limits.retryDelayMin;
-      if (this.#closed) throw new Error('the session ended');
+      if (this.#closed !== undefined) throw this.#closed;
       this.#rpc = rpc;
       // With the credential of the request that connects, which is newer than that of the client's GET.
       if (this.#listenHeaders !== undefined)
@@ -331,7 +332,7 @@ export class Connection {
     if (link === undefined || link.id === this.#awaited) return;
     this.#awaited = link.id;
     void link.done.then(() => {
-      if (this.#awaited === link.id && !this.#closed) this.ready(headers).catch(() => undefined);
+      if (this.#awaited === link.id && this.#closed === undefined) this.ready(headers).catch(() => undefined);
     });
   }
 
@@ -362,7 +363,7 @@ export class Connection {
     this.isAsleep = false;
     this.#failure = error;
     this.problem = detailOf(error);
-    if (!this.#closed && signInOf(error) === undefined)
+    if (this.#closed === undefined && signInOf(error) === undefined)
       this.#log.warn('mcp', 'target is not available', { target: this.target.name, problem: this.problem });
   }
 }

@@ -26,7 +26,7 @@ import {
 } from '../protocol/protocol.ts';
 import type { ClientHeaders } from './client-headers.ts';
 import type { Channel, ChannelEvents, SendOptions, Target } from './target.ts';
-import { timeoutMessage } from './target-failure.ts';
+import { SessionEnded, timeoutMessage } from './target-failure.ts';
 import { logInvalidMessage, logUnknownResponse } from './target-warnings.ts';
 
 /** Callbacks for a forwarded request. Exactly one of `response`, `failure` and `cancelled` is called, once. */
@@ -205,10 +205,10 @@ export class JsonRpcConnection {
     else this.#retired = true;
   }
 
-  /** Closes the connection. Calls in flight fail with "the session ended". */
-  async close(): Promise<void> {
+  /** Closes the connection. Calls in flight fail with `why`. */
+  async close(why: Error = new SessionEnded()): Promise<void> {
     const channel = this.#channel;
-    this.#close(new Error('the session ended'));
+    this.#close(why);
     await channel?.close();
   }
 

@@ -29,6 +29,18 @@ export class TargetFailure extends Error {
   }
 }
 
+/**
+ * The end of a session while a call was in flight, which is no failure of the target. `refused`: why its caller is no longer let in, for
+ * the log only.
+ */
+export class SessionEnded extends TargetFailure {
+  constructor(refused?: string) {
+    const message = 'the session ended';
+    if (refused === undefined) super(message, message);
+    else super(`${message}: its credential is no longer accepted`, refused);
+  }
+}
+
 /** A response with an error status, with headers and body, so that a 401 with its challenge can be passed to the client. */
 export class UpstreamStatusError extends Error {
   readonly status: number;
@@ -54,6 +66,7 @@ export const detailOf = (error: unknown): string =>
 
 /** Text of a failure for clients, with its target: `target "a" exited with code 3`, `target "a": no answer`. */
 export function publicProblem(target: string, error: unknown, otherwise = ':'): string {
+  if (error instanceof SessionEnded) return error.message;
   const joint = error instanceof TargetFailure && error.isPredicate ? '' : otherwise;
   return `target "${target}"${joint} ${messageOf(error)}`;
 }

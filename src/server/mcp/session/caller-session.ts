@@ -4,6 +4,7 @@ import type { RequestObserver } from '../../kernel/observer.ts';
 import { type ClientHeaders, NO_HEADERS } from '../connection/client-headers.ts';
 import type { Connection, OpenTarget } from '../connection/connection.ts';
 import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
+import type { SessionEnded } from '../connection/target-failure.ts';
 import { discoverTarget, isKnownLegacy } from '../eras/negotiation.ts';
 import { takesInput } from '../protocol/client-capabilities.ts';
 import type { Envelope } from '../protocol/envelope.ts';
@@ -88,9 +89,9 @@ export class CallerSession extends Session {
     if (this.isDraining) this.endStream();
   }
 
-  override close(): Promise<void> {
+  override close(why?: SessionEnded): Promise<void> {
     this.onClosed?.();
-    return super.close();
+    return super.close(why);
   }
 
   /** Whether one of its calls waits for input, under this `requestState` if one is given. */

@@ -7,6 +7,7 @@ import type { Evictable } from '../child-slots.ts';
 import { readRequests } from '../connection/caller-credential.ts';
 import { targetState } from '../connection/connection.ts';
 import { seenTools } from '../connection/seen-tools.ts';
+import { SessionEnded } from '../connection/target-failure.ts';
 import { initializing } from '../eras/open-target.ts';
 import type { McpProcess } from '../process.ts';
 import { CallerSession } from './caller-session.ts';
@@ -218,9 +219,9 @@ export class SessionStore {
 
   /** Ends a session once the caller of this request, to whom it belongs, is no longer let in. */
   whileAdmitted(ctx: SlotHolder, session: Session): void {
-    session.whileAdmitted(ctx, () => {
-      this.#logEvent('session of a caller who is no longer let in', session);
-      void this.end(session);
+    session.whileAdmitted(ctx, (why) => {
+      this.#logEvent('session of a caller who is no longer let in', session, { why });
+      void this.end(session, new SessionEnded(why));
     });
   }
 
@@ -281,16 +282,16 @@ export class SessionStore {
     return undefined;
   }
 
-  /** Ends a session and closes its connections. Its id is never accepted again. */
-  async end(session: Session): Promise<void> {
-    for (const store of this.#previous) if (store.#sessions.has(session.id)) return store.end(session);
+  /** Ends a session and closes its connections. Its id is never accepted again. `why` fails calls in flight. */
+  async end(session: Session, why?: SessionEnded): Promise<void> {
+    for (const store of this.#previous) if (store.#sessions.has(session.id)) return store.end(session, why);
     this.#sessions.delete(session.id);
     if (this.#isResumable && session.id !== '' && !(session instanceof CallerSession))
       this.#ended.add(session.id);
     this.#logEvent('session ended', session);
     this.#ending += 1;
     if (session.record !== undefined) await this.#shared?.end(session.record);
-    await session.close();
+    await session.close(why);
     this.#ending -= 1;
     this.#closeIfUnused();
   }
@@ -320,9 +321,12 @@ export class SessionStore {
     await Promise.all(this.#options.targets.map((target) => target.close()));
   }
 
-  #logEvent(event: string, { shortId }: Session): void {
+  /** `more`: of an event that operators want to know about. */
+  #logEvent(event: string, { shortId }: Session, more?: Readonly<Record<string, string | number>>): void {
     const { log, backend } = this.#options;
-    log.debug('mcp::session', event, { 'mcp.session.id': shortId, backend, sessions: this.#sessions.size });
+    const fields = { 'mcp.session.id': shortId, backend, sessions: this.#sessions.size };
+    if (more === undefined) log.debug('mcp::session', event, fields);
+    else log.info('mcp::session', event, { ...fields, ...more });
   }
 
   get #isResumable(): boolean {
@@ -368,15 +372,9 @@ export class SessionStore {
   }
 
   async #evict(session: Session): Promise<void> {
-    this.#options.log.info(
-      'mcp::session',
-      'idle session was evicted for a new one (config.mcp.maxChildren)',
-      {
-        'mcp.session.id': session.shortId,
-        backend: this.#options.backend,
-        'idle.ms': Math.round(performance.now() - session.lastUsed),
-      },
-    );
+    this.#logEvent('idle session was evicted for a new one (config.mcp.maxChildren)', session, {
+      'idle.ms': Math.round(performance.now() - session.lastUsed),
+    });
     await this.end(session);
   }
 

@@ -10,6 +10,7 @@ import { type ClientHeaders, NO_HEADERS } from '../connection/client-headers.ts'
 import { Connection, type OpenTarget } from '../connection/connection.ts';
 import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
 import type { Target } from '../connection/target.ts';
+import type { SessionEnded } from '../connection/target-failure.ts';
 import { outwardMessage, outwardName } from '../names/names.ts';
 import type { UnmatchedSettings } from '../names/unmatched-settings.ts';
 import { acceptsUrls, type Capabilities, refusal } from '../protocol/client-capabilities.ts';
@@ -311,12 +312,12 @@ export class Session {
   }
 
   /** Calls `end` once the caller of this request, to whom the session belongs, is no longer let in. */
-  whileAdmitted(ctx: SlotHolder, end: () => void): void {
+  whileAdmitted(ctx: SlotHolder, end: (why: string) => void): void {
     if (!this.closed) this.#stopAsking ??= whileAdmitted(ctx, end);
   }
 
-  /** Ends the GET stream and closes all connections. Further calls do nothing. */
-  async close(): Promise<void> {
+  /** Ends the GET stream and closes all connections; `why` is the failure of calls in flight. Further calls do nothing. */
+  async close(why?: SessionEnded): Promise<void> {
     if (this.closed) return;
     this.closed = true;
     this.#stopAsking?.();
@@ -324,7 +325,7 @@ export class Session {
     this.requests.close();
     this.resumable.close();
     this.keptResults?.release();
-    await Promise.all(this.connections.map((connection) => connection.close()));
+    await Promise.all(this.connections.map((connection) => connection.close(why)));
   }
 
   #renamed(connection: Connection, message: RpcMessage): string {

@@ -72,8 +72,10 @@ export const oidc = definePolicy({
     const store = sharedStore.get(context.settings);
     const ended: EndedSessions =
       store === undefined ? sharedEnds.call : new SharedEndedSessions(store, sharedEnds.call);
-    const admitter = new Admitter(context.settings, async (id) =>
-      (await ended.has(id)) === true ? undefined : true,
+    const admitter = new Admitter(
+      context.settings,
+      async (id) => ((await ended.has(id)) === true ? undefined : true),
+      () => 'its user has signed out',
     );
     const at = context.path.join('.');
     context.inspection.bounds.push(
