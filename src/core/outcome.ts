@@ -46,6 +46,20 @@ export function outcomeOf(
   return reason === DENIED ? 'warn' : 'bad';
 }
 
+/** What `reason` is of requests that an MCP server or a provider has answered, or failed to. */
+const OF_SERVICE: ReadonlySet<string> = new Set<Reason>([
+  'Upstream',
+  'UpstreamFailure',
+  'Timeout',
+  'MCP',
+  'DirectResponse',
+  'ClientClosed',
+]);
+
+/** Whether the outcome says something of the service that was called; otherwise, a part of the gateway has refused or failed the request. */
+export const isOfService = (reason: string | undefined): boolean =>
+  reason === undefined || reason === '' || OF_SERVICE.has(reason);
+
 /** The status of a client that left before its response: nobody refused it. */
 const CLIENT_LEFT = 499;
 

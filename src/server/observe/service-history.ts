@@ -1,5 +1,5 @@
 import { LIMITS } from '../../core/limits.ts';
-import { OUTCOME_FIELDS, outcomeOfFields } from '../../core/outcome.ts';
+import { isOfService, OUTCOME_FIELDS, outcomeOfFields } from '../../core/outcome.ts';
 import type { ServiceBucket, ServiceFigures, ServiceKind } from '../../core/service-figures.ts';
 import type { Field } from './request-fields.ts';
 
@@ -111,7 +111,7 @@ export class ServiceHistory {
     for (const field of fields) if (READ_FIELDS.has(field[0])) read[field[0]] = field[1];
     const target = textOf(read[TARGET]);
     const provider = textOf(read[PROVIDER]);
-    if (target === undefined && provider === undefined) return;
+    if ((target === undefined && provider === undefined) || !isOfService(textOf(read['reason']))) return;
     const indexes = [0];
     if (outcomeOfFields(read).outcome === 'bad') indexes.push(ERRORS);
     const duration = Number.parseFloat(textOf(read[DURATION]) ?? '');

@@ -1,5 +1,5 @@
 import { textIn } from '../../core/foreign.ts';
-import { isRefusal, outcomeOf } from '../../core/outcome.ts';
+import { isOfService, isRefusal, outcomeOf } from '../../core/outcome.ts';
 import type { Database, SqlValue, Statement } from '../kernel/database.ts';
 import { addToBlocks } from './blocks.ts';
 import { type RecordedPayload, wordsOf } from './payload.ts';
@@ -94,6 +94,7 @@ export const USAGE_KEYS = [
   'target',
   'tool',
 ];
+const SERVICES: ReadonlySet<string> = new Set(['provider', 'target']);
 export const USAGE_SUMS = [
   'requests',
   'errors',
@@ -112,13 +113,16 @@ VALUES (${[...USAGE_KEYS, ...USAGE_SUMS].map(() => '?').join(', ')}) ${USAGE_CON
 function addUsage(batch: readonly QueuedRecord[]): Statement {
   const sums = new Map<string, [keys: SqlValue[], sums: number[]]>();
   for (const { record: r } of batch) {
-    const keys = USAGE_KEYS.map((name) =>
-      name === 'hour' ? Math.floor(Number(r['time']) / HOUR) : (r[name] ?? ''),
-    );
-    const key = keys.join('\n');
-    const known = sums.get(key);
     const status = Number(r['status']);
     const outcome = outcomeOf(status, textIn(r['error']) || undefined, textIn(r['reason']));
+    // Of a failure of the gateway, nothing is counted for the service, unless that has used tokens.
+    const isOwn = outcome === 'bad' && !isOfService(textIn(r['reason'])) && !Number(r['input_tokens']);
+    const keys = USAGE_KEYS.map((name) => {
+      if (name === 'hour') return Math.floor(Number(r['time']) / HOUR);
+      return isOwn && SERVICES.has(name) ? '' : (r[name] ?? '');
+    });
+    const key = keys.join('\n');
+    const known = sums.get(key);
     const counted: Readonly<Record<string, number>> = {
       requests: 1,
       errors: outcome === 'bad' ? 1 : 0,

@@ -88,6 +88,24 @@ test('failed models are counted as failovers, and requests without a service or 
   );
 });
 
+test('what another part of the gateway has answered is no call of the service', () => {
+  const history = new ServiceHistory();
+  const refused = [
+    ['APIKeyAuth', 401],
+    ['Authorization', 403],
+    ['RateLimit', 429],
+    ['Guardrail', 503],
+    ['Internal', 503],
+    ['Policy', 500],
+  ] as const;
+  for (const [reason, status] of refused)
+    history.add([...call('files', 1, status), ['gen_ai.provider.name', 'openai'], ['reason', reason]], NOON);
+  for (const reason of ['UpstreamFailure', 'Timeout'])
+    history.add([...call('files', 1, 504), ['reason', reason]], NOON);
+  const figures = figuresOfServices([history.counted('hour', NOON, NOON + 1)]);
+  expect(figures.map(({ name, calls, errors }) => [name, calls, errors])).toEqual([['files', 2, 2]]);
+});
+
 test('the number of services is bounded, and those that are known are still counted', () => {
   const history = new ServiceHistory();
   for (let index = 0; index < LIMITS.countedServices + 50; index += 1)

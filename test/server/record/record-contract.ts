@@ -291,15 +291,22 @@ export function recordContract(kind: Database['kind'], open: () => Promise<Drive
         // The client left, which nobody refused.
         queued({ time: NOW + 4, status: 499, error: 'left', reason: 'ClientClosed' }),
         queued({ time: NOW + 5 }),
+        queued({ time: NOW + 6, status: 503, error: 'no guard', reason: 'Guardrail', input_tokens: null }),
       ]);
       const found = async (status: 'error' | 'refused') =>
         (await searchRecords(database, search({ status }))).records.map(
           ({ time }) => Date.parse(String(time)) - NOW,
         );
       expect(await found('refused')).toEqual([1, 0]);
-      expect(await found('error')).toEqual([3, 2]);
-      const { total } = await usageOf(database, { from: NOW - DAY, to: NOW + DAY, by: ['day'], equal: {} });
-      expect(total).toMatchObject({ requests: 6, errors: 2, refused: 2 });
+      expect(await found('error')).toEqual([6, 3, 2]);
+      const usage = { from: NOW - DAY, to: NOW + DAY, equal: {} };
+      const { total, rows } = await usageOf(database, { ...usage, by: ['provider'] });
+      expect(total).toMatchObject({ requests: 7, errors: 3, refused: 2 });
+      // What the gateway itself failed at is no error of the provider.
+      expect(rows.map(({ group, errors }) => [group.provider, errors])).toEqual([
+        ['openai', 2],
+        ['', 1],
+      ]);
     });
 
     test('sums of old hours become sums of days without losing any', async () => {

@@ -1,3 +1,4 @@
+import { ERRORS } from '../../../core/errors.ts';
 import { resolverFor } from '../../expressions/variable.ts';
 import { GuardrailError, type Phase, UncheckableError } from '../../guardrails/outcome.ts';
 import type { VariableResolver } from '../../kernel/expression.ts';
@@ -214,12 +215,14 @@ export class ProcessorChain implements MessageGuards {
     try {
       const verdict = await processor.check(message, lookup, signal);
       observer?.guardrail(phase, verdict.kind, processor.place);
-      if (verdict.kind === 'reject')
+      if (verdict.kind === 'reject') {
+        this.#ctx.reason = ERRORS.guardrail_rejected.reason;
         throw new RpcError(
           verdict.code,
           `the ${phase} was rejected by ${name}: ${verdict.reason}`,
           verdict.data,
         );
+      }
       if (verdict.effects !== undefined) this.#keep(verdict.effects, mutations);
       if (verdict.kind === 'pass') return message;
       const { text } = verdict;
@@ -228,6 +231,7 @@ export class ProcessorChain implements MessageGuards {
       if (error instanceof RpcError) throw error;
       const problem = error instanceof GuardrailError ? error.message : undefined;
       observer?.guardrail(phase, 'failed', processor.place, problem);
+      this.#ctx.reason = ERRORS.guardrail_failed.reason;
       const fields = mcpFields.get(this.#ctx);
       if (fields !== undefined && problem !== undefined) fields.errorDetail = problem;
       // What a service said of its failure is not for the client.

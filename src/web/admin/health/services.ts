@@ -1,4 +1,5 @@
 import { useMemo } from 'react';
+import { isOfService } from '../../../core/outcome.ts';
 import type { Overview } from '../../../core/overview.ts';
 import { quantile } from '../../../core/render/figures.ts';
 import type { ShownServices } from '../../../core/service-figures.ts';
@@ -71,7 +72,10 @@ function liveServices(
 ): Services {
   const name = kind === 'target' ? 'mcp.target' : 'gen_ai.provider.name';
   const step = (to - from) / BUCKETS;
-  const groups = Map.groupBy(entries, (entry) => field(entry, name));
+  const groups = Map.groupBy(
+    entries.filter((entry) => isOfService(field(entry, 'reason'))),
+    (entry) => field(entry, name),
+  );
   const failovers = new Map<string, number>();
   for (const entry of entries)
     for (const model of field(entry, FAILOVER).split(', '))

@@ -145,6 +145,7 @@ describe('mcpGuardrails with patterns', () => {
     });
     const line = own.gate.accessLog.find((each) => each.includes('tools/call'));
     expect(line).toContain('mcp.error.code=-32001');
+    expect(line).toContain('reason=Guardrail');
     expect(line).toContain('problem="the response was rejected');
     expect(line).not.toContain('secret-1');
   });
