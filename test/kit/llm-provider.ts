@@ -37,8 +37,17 @@ export function answering(text: string, status = 200, headers: Record<string, st
     response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(text);
 }
 
-/** A response without content that is one of every chat format. */
-export const EMPTY_ANSWER = '{"type":"message","object":"response","choices":[],"candidates":[]}';
+/** A response without vectors, images or text that is one of every format that has them. */
+const NO_DATA = { data: [], results: [], text: '', embedding: {}, embeddings: [] };
+
+/** A response without content that is one of every format. */
+export const EMPTY_ANSWER = JSON.stringify({
+  type: 'message',
+  object: 'response',
+  choices: [],
+  candidates: [],
+  ...NO_DATA,
+});
 
 /** A provider that streams; `write` gets the response after its head. */
 export function streaming(write: (response: ServerResponse) => unknown): Answer {
@@ -49,7 +58,9 @@ export function streaming(write: (response: ServerResponse) => unknown): Answer 
   };
 }
 
-/** Says hello in the format of the path: a chat completion for all but these three. */
+const DATA_PATHS = /\/(?:embeddings|moderations|images\/\w+|audio\/trans\w+)$|mbedContents?$/;
+
+/** Says hello in the format of the path: a chat completion for all but these. */
 const hello: Answer = (request, response, index) => {
   const path = request.url?.split('?')[0] ?? '';
   const usage = { input_tokens: 12, output_tokens: 7 };
@@ -74,7 +85,9 @@ const hello: Answer = (request, response, index) => {
         })
       : path.endsWith(':generateContent')
         ? JSON.stringify({ candidates: [{ content: { role: 'model', parts: [{ text: 'Hello.' }] } }] })
-        : completion('Hello.');
+        : DATA_PATHS.test(path)
+          ? JSON.stringify({ ...NO_DATA, text: 'Hello.' })
+          : completion('Hello.');
   answering(text)(request, response, index);
 };
 

@@ -62,6 +62,8 @@ export const LLM_LIMITS = {
   cachedAnswerBytes: MIB,
   /** A response that is buffered completely, to count its tokens or for guardrails. */
   responseBodyBytes: 8 * MIB,
+  /** Output tokens that are charged for a longer one without a maximum in its request: hardly any model writes more into one answer. */
+  unreadAnswerTokens: 128 * KIB,
   /** A line in the results of a batch; of a longer one, nothing is counted, and the access log says so. */
   batchLineBytes: 8 * MIB,
   /** Batches whose usage is known to be counted, in each process; and in Redis, how long after the last request for one. */

@@ -65,6 +65,8 @@ export interface LlmCall {
   estimated?: string | undefined;
   /** UTF-8 bytes of model output seen so far. */
   outputBytes?: number | undefined;
+  /** `outputBytes` are those of a whole response that was too long to be read, or is no JSON. */
+  isUnread?: boolean;
   /** Copies a non-streaming response until `finalize` reads it. */
   nonStreaming?: { see(chunk: Buffer): void; finalize(call: LlmCall): void } | undefined;
   /** Milliseconds from the request to the first and to the last token. */

@@ -241,9 +241,14 @@ describe('the error of a provider', () => {
       'a list',
       '[{"error":{"message":"not SECRET77"}}]',
       'application/json',
-      '[{"error":{"message":"not <masked>"}}]',
+      '{"type":"error","error":{"type":"invalid_request_error","message":"not <masked>"}}',
     ],
-    ['JSON that is a text', '"not SECRET77"', 'application/json', '"not <masked>"'],
+    [
+      'JSON that is a text',
+      '"not SECRET77"',
+      'application/json',
+      '{"type":"error","error":{"type":"invalid_request_error","message":"not <masked>"}}',
+    ],
     [
       'a text',
       'not SECRET77',

@@ -64,7 +64,14 @@ const PATHS = {
   responses: '/v1/responses',
   generateContent: '/v1beta/models/MODEL:generateContent',
 } as const;
-type Format = keyof typeof PATHS;
+const DATA_PATHS = {
+  embeddings: '/v1/embeddings',
+  images: '/v1/images/generations',
+  moderations: '/v1/moderations',
+  embedContent: '/v1beta/models/MODEL:embedContent',
+  batchEmbedContents: '/v1beta/models/MODEL:batchEmbedContents',
+} as const;
+type Format = keyof typeof PATHS | keyof typeof DATA_PATHS;
 
 async function ask(
   model: string,
@@ -82,7 +89,7 @@ async function ask(
     model,
   };
   const isStream = 'stream' in more;
-  const path = PATHS[format].replace('MODEL', model);
+  const path = { ...PATHS, ...DATA_PATHS }[format].replace('MODEL', model);
   const reply = await send(
     gate.url + (isStream ? path.replace(':generateContent', ':streamGenerateContent?alt=sse') : path),
     { method: 'POST', body: JSON.stringify(body) },
@@ -205,6 +212,21 @@ describe.each(['plain', 'guarded'])('an answer of no wire format (%s)', (model) 
       expect(line).toMatchObject({ reason: 'UpstreamFailure' });
       expect(line).not.toHaveProperty(['gen_ai.usage.output_tokens']);
     }
+  });
+
+  test.each(Object.keys(DATA_PATHS) as Format[])('to a request of %s is a 502, too', async (format) => {
+    const more = { prompt: 'Hi', content: { parts: [{ text: 'Hi' }] }, requests: [] };
+    for (const text of ['[]', '"text"', '{}', '{"detail":"queued"}', completion('Hi')]) {
+      const { status, text: got, line } = await ask(model, body(text), more, format);
+      expect([text, status, messageIn(got)]).toEqual([
+        text,
+        502,
+        expect.stringMatching(/provider answered|not JSON/),
+      ]);
+      expect(line).toMatchObject({ reason: 'UpstreamFailure' });
+    }
+    const good = '{"data":[],"results":[],"embedding":{"values":[1]},"embeddings":[]}';
+    expect(await ask(model, body(good), more, format)).toMatchObject({ status: 200, text: good });
   });
 
   test.each(Object.keys(PATHS) as Format[])('to a request of %s for a stream is an error', async (format) => {
@@ -404,6 +426,56 @@ describe('a response that no request asked for', () => {
       expect(await ask(model, preceded(events(sent)), STREAM)).toMatchObject({ status: 200, text: sent });
     }
     expect(provider.connections - connections).toBeLessThan(4);
+  });
+});
+
+test.each<[string, object, number]>([
+  ['the maximum of the request', { max_tokens: 500, n: 2 }, 1_000],
+  ['what a model may write', {}, 131_072],
+])('a large answer without usage, which is not read, is charged by %s at most', async (_, more, tokens) => {
+  const image = completion(`data:image/png;base64,${'x'.repeat(10_000_000)}`, { usage: undefined });
+  const { status, text, line } = await ask('plain', body(image), { max_tokens: undefined, ...more });
+  expect([status, text.length]).toEqual([200, image.length]);
+  expect(line['gen_ai.usage.output_tokens']).toBe(String(tokens));
+  expect(line['gw.ai.usage.estimated']).toBe('no usage was found in the response');
+});
+
+// openai/openai-node, `APIError.generate`: it reads `error` only, so the text of others is lost.
+describe('an error of no error shape', () => {
+  test.each<[string, string]>([
+    ['{"error":"model not found"}', 'model not found'],
+    ['{"message":"no such route"}', 'no such route'],
+    ['{"detail":"Not Found"}', 'Not Found'],
+    [
+      '{"detail":[{"loc":["body","messages",0],"msg":"field required"},{"msg":"bad"}]}',
+      'body.messages.0: field required; bad',
+    ],
+    ['{"success":false,"errors":[{"code":7003,"message":"no route"}]}', 'no route'],
+    ['"text"', 'text'],
+    ['[]', 'the provider responded with HTTP 404: []'],
+    ['null', 'the provider responded with HTTP 404: null'],
+    ['{"error":null,"id":7}', 'the provider responded with HTTP 404: {"error":null,"id":7}'],
+  ])('is one in the format of the client: %s', async (sent, message) => {
+    for (const [format, error] of [
+      ['completions', { message, type: 'invalid_request_error', code: 'upstream_failed' }],
+      ['messages', { type: 'not_found_error', message }],
+      ['responses', { message, type: 'invalid_request_error', code: 'upstream_failed' }],
+      ['generateContent', { code: 404, message, status: 'NOT_FOUND' }],
+      ['embeddings', { message, type: 'invalid_request_error', code: 'upstream_failed' }],
+    ] as const)
+      for (const model of ['plain', 'guarded']) {
+        const { status, text } = await ask(model, body(sent, 'application/json', 404), {}, format);
+        expect([status, JSON.parse(text).error]).toEqual([404, error]);
+      }
+  });
+
+  test('stays as it is where clients read it: a list of Google, and what has an error object', async () => {
+    const list = '[{"error":{"code":404,"message":"no","status":"NOT_FOUND"}}]';
+    expect((await ask('plain', body(list, 'application/json', 404), {}, 'generateContent')).text).toBe(list);
+    expect(messageIn((await ask('plain', body(list, 'application/json', 404))).text)).toBe('no');
+    const extra = '{"error":{"message":"no","metadata":{"raw":"x"}},"user_id":"u"}';
+    for (const format of Object.keys(PATHS) as Format[])
+      expect((await ask('plain', body(extra, 'application/json', 404), {}, format)).text).toBe(extra);
   });
 });
 

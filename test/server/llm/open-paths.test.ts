@@ -158,7 +158,7 @@ describe('multipart forms', () => {
   test.each(['/audio/transcriptions', '/audio/translations', '/images/edits', '/images/variations'])(
     'the form of POST %s is forwarded with its model, its file and the configured fields',
     async (path) => {
-      await using provider = await llmProvider(answering('{"text":"Hello."}'));
+      await using provider = await llmProvider(answering('{"text":"Hello.","data":[]}'));
       const model = { name: 'whisper', overrides: { language: 'en' }, params: undefined };
       await using gate = await llmGateway(provider, { model, params: { apiKey: KEY, model: 'whisper-1' } });
       const fields = [
@@ -168,7 +168,7 @@ describe('multipart forms', () => {
         ['file', RECORDING],
       ] as const;
       const reply = await postForm(`${gate.url}/v1${path}`, fields);
-      expect([reply.status, reply.text]).toEqual([200, '{"text":"Hello."}']);
+      expect([reply.status, reply.text]).toEqual([200, '{"text":"Hello.","data":[]}']);
       expect(Object.fromEntries(await formOf(provider))).toEqual({
         model: 'whisper-1',
         // As fetch writes the end of a line.
@@ -277,7 +277,7 @@ describe('multipart forms', () => {
   });
 
   test('a form may be as large as `maxBufferSize`', async () => {
-    await using provider = await llmProvider(answering('{"text":"Hello."}'));
+    await using provider = await llmProvider(answering('{"text":"Hello.","data":[]}'));
     const recording = new File([Buffer.alloc(3 * 1024 * 1024, 7)], 'a.wav');
     const fields = [
       ['model', 'a'],

@@ -63,7 +63,7 @@ describe('provider error types in the access log', () => {
     await using withKey = await llmGateway(provider, { params: KEY });
     await using without = await llmGateway(provider);
     for (const served of [withKey, without]) {
-      for (const body of [CHAT, STREAM]) expect(await chat(served, body)).toMatchObject({ status, text });
+      for (const body of [CHAT, STREAM]) expect(await chat(served, body)).toMatchObject({ status });
       for (const at of [1, 2]) {
         const line = await served.accessLine(at);
         expect(line['http.status']).toBe(String(status));

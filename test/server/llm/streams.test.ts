@@ -339,7 +339,7 @@ describe('provider errors', () => {
   test.each([
     [403, 'application/json', '{"error":{"message":"no"}}'],
     [429, 'application/json', '{"error":{"message":"slow down"}}'],
-    [500, 'application/problem+json', '{"detail":"no"}'],
+    [500, 'application/problem+json', '{"error":{"detail":"no"}}'],
   ])(
     'a provider error keeps its status %i, its body and retry-after, also for a stream',
     async (status, type, text) => {
@@ -354,9 +354,10 @@ describe('provider errors', () => {
   );
 
   test('a provider error is forwarded unchanged when the key is too short to be redacted', async () => {
-    await using provider = await llmProvider(answering('"bad request"', 400));
+    const text = '{"error":{"message":"bad request"}}';
+    await using provider = await llmProvider(answering(text, 400));
     await using served = await llmGateway(provider, { params: { apiKey: 'bad' } });
-    expect((await chat(served)).text).toBe('"bad request"');
+    expect((await chat(served)).text).toBe(text);
   });
 
   test('a provider error does not show the provider key in any encoding', async () => {

@@ -16,6 +16,10 @@ const shapes = [...new Set(formats.flatMap(({ shape }) => shape ?? []))];
 export const hasShape = (format: FormatKey | undefined): format is FormatKey =>
   clientFormatOf(format)?.shape !== undefined;
 
+/** Whether a response of a format may be no JSON, as its content type says. */
+export const mayBeText = (format: FormatKey | undefined): boolean =>
+  clientFormatOf(format)?.shape?.mayBeText === true;
+
 /** Whether a stream in place of a whole response is an error, and the reverse. */
 export const isStrict = (format: FormatKey | undefined): boolean =>
   clientFormatOf(format)?.shape?.isStrict === true;
@@ -52,6 +56,7 @@ export function otherShape(format: FormatKey, value: Readonly<Record<string, unk
 /** What is wrong with a whole answer; undefined if nothing is. An error is none in any format. */
 export function wrongAnswer({ format, streaming }: LlmCall, value: unknown): string | undefined {
   if (!hasShape(format)) return undefined;
+  if (value === undefined && mayBeText(format)) return undefined;
   if (!isRecord(value)) return 'the provider answered with something else than a JSON object';
   if (!isEmpty(value['error'])) return undefined;
   if (streaming && isStrict(format))

@@ -39,8 +39,10 @@ export class NonStreamingMeter {
     this.#chunks = undefined;
     call.lastTokenAfter = this.#lastAfter;
     const isRead = chunks !== undefined && readNonStreaming(call, Buffer.concat(chunks)) !== undefined;
-    // Truncated or too long: all bytes count as model output.
-    if (!isRead) call.outputBytes = this.#size;
+    if (isRead) return;
+    // Truncated or too long: all bytes count as model output, as far as a model may write so much.
+    call.outputBytes = this.#size;
+    call.isUnread = true;
   }
 }
 

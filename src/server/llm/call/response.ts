@@ -7,6 +7,7 @@ import { writeChanged } from '../../kernel/json/changed-json.ts';
 import type { HeaderList } from '../../kernel/request/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { UpstreamBody } from '../../transport/upstream/upstream-body.ts';
+import { errorText } from '../chat/provider-error.ts';
 import { collectBody } from '../collect-body.ts';
 import { redactKey, removeHeadersWithKey } from '../credentials.ts';
 import { errorInBody, llmError } from '../errors.ts';
@@ -19,7 +20,7 @@ import { withoutRepetitions } from '../guardrails/repeated-members.ts';
 import { responseTexts } from '../guardrails/response-texts.ts';
 import { StreamGuard } from '../guardrails/stream-guard.ts';
 import type { LlmCall } from '../llm-call.ts';
-import { hasShape, isStrict, wrongAnswer, wrongShape } from './answer-shape.ts';
+import { hasShape, isStrict, mayBeText, wrongAnswer, wrongShape } from './answer-shape.ts';
 import { excerptOf } from './excerpt.ts';
 import { NonStreamingMeter, readNonStreaming, StreamMeter, withoutMark } from './response-meter.ts';
 import { LlmStream, recordFrames } from './stream.ts';
@@ -77,7 +78,8 @@ export function processResponse(
   if (options.guardrails.length === 0) {
     const isJson = /\bjson\b/i.test(headers.get('content-type') ?? 'json');
     const isChecked = hasShape(call.format) && call.isUnmetered !== true;
-    if (isChecked && (isJson || !call.streaming)) return checkedReply(ctx, call, reply, body);
+    if (isChecked && (isJson || !(call.streaming || mayBeText(call.format))))
+      return checkedReply(ctx, call, reply, body);
     return meteredReply(ctx, call, reply, body);
   }
   return collectBody(ctx, body, call).then((bytes) => guarded(ctx, call, reply, bytes, options));
@@ -325,15 +327,17 @@ async function guardedError(
 }
 
 /**
- * An error in the format of the client's call for one of the provider that is not JSON, such as the HTML page of a load balancer;
- * undefined if the client can read the provider's own.
+ * An error in the format of the client's call for one of the provider in another form: no JSON, such as the HTML page of a load
+ * balancer, or JSON of a proxy. Undefined if the client can read the provider's own.
  */
 function readableError(call: LlmCall, { status, headers }: Reply, bytes: Buffer): Buffer | undefined {
   const isText = isUtf8(bytes);
-  if (isText && jsonIn(bytes.toString('utf8')) !== undefined) return undefined;
+  const value = isText ? jsonIn(bytes.toString('utf8')) : undefined;
+  if (value !== undefined && clientFormatOf(call.format)?.isError?.(value) !== false) return undefined;
   headers.set('content-type', 'application/json');
+  const text = value === undefined ? undefined : errorText(value);
   const said = isText ? excerptOf(bytes) : '';
-  const message = `the provider responded with HTTP ${status}${said === '' ? '' : `: ${said}`}`;
+  const message = text ?? `the provider responded with HTTP ${status}${said === '' ? '' : `: ${said}`}`;
   const type = status < 500 ? 'invalid_request_error' : 'api_error';
   const error = formatOf(call.format).errorBody({ status, type, code: 'upstream_failed', message });
   return Buffer.from(JSON.stringify(error));

@@ -1,3 +1,4 @@
+import { LIMITS } from '../../../core/limits.ts';
 import { textReply } from '../../kernel/request/error-response.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { tokensOf } from '../../kernel/token-estimate.ts';
@@ -6,6 +7,7 @@ import { promptFields } from '../formats/text-fields.ts';
 import type { LlmCall } from '../llm-call.ts';
 import type { Model } from '../models/model.ts';
 import type { CallBody } from '../request/call-body.ts';
+import { largestNumber } from '../request/request-numbers.ts';
 import { countMedia, textBytes } from '../texts.ts';
 import type { Usage } from '../usage.ts';
 
@@ -13,11 +15,16 @@ import type { Usage } from '../usage.ts';
 const MEDIA_TOKENS = 1_000;
 
 /** Tokens of a call whose provider reported none (docs/decisions/0005). */
-export function estimateUsage({ request, hasNoText, outputBytes = 0 }: LlmCall): Usage {
-  return {
-    input: estimateInput(request),
-    output: hasNoText ? 0 : tokensOf(outputBytes),
-  };
+export function estimateUsage({ request, hasNoText, outputBytes = 0, isUnread }: LlmCall): Usage {
+  const output = hasNoText ? 0 : tokensOf(outputBytes);
+  return { input: estimateInput(request), output: isUnread ? Math.min(output, mostOutput(request)) : output };
+}
+
+/** The most tokens of an answer of which nothing could be read: a long one has more bytes of images than of text. */
+function mostOutput(request: LlmCall['request']): number {
+  const body = { get: (field: string) => request[field] };
+  const most = largestNumber(body, 'tokens') ?? LIMITS.unreadAnswerTokens;
+  return most * Math.max(1, largestNumber(body, 'answers') ?? 1);
 }
 
 /** Members whose texts count as input. */

@@ -1,17 +1,23 @@
-import { membersOf } from '../../../core/foreign.ts';
+import { elementsOf, isRecord, membersOf } from '../../../core/foreign.ts';
 import type { ChatError } from './chat.ts';
 import { defined } from './defined.ts';
-import { textOf } from './event-data.ts';
+import { isEmpty, textOf } from './event-data.ts';
+
+/** Whether a response has its error where clients of chats look for it: `{"error": {…}}`. */
+export const hasErrorObject = (body: unknown): boolean => {
+  const { error } = membersOf(body);
+  return isRecord(error) && !isEmpty(error);
+};
 
 /**
  * Reads the error response of a provider, whatever its form: `{"error": {…}}` (OpenAI, Anthropic, in a list: Google),
- * `{"error": "…"}` (Ollama), `{"message": "…"}` (Mistral, older vLLM), `{"detail": "…"}` (FastAPI), or no JSON at all.
+ * `{"error": "…"}` (Ollama), `{"message": "…"}` (Mistral, older vLLM), `{"detail": …}` (FastAPI: a text, or a list of what is
+ * wrong), `{"errors": [{"message": "…"}]}` (Cloudflare), `"…"`, or no JSON at all.
  */
 export function readProviderError(body: unknown, status: number): ChatError {
   const members = membersOf(Array.isArray(body) ? (body as unknown[])[0] : body);
   const error = membersOf(members['error'] ?? members);
-  const message =
-    textOf(members['error']) ?? textOf(error['message']) ?? textOf(error['detail']) ?? textOf(error['msg']);
+  const message = errorText(body);
   const code = textOf(error['code']) ?? textOf(error['type']) ?? textOf(error['status']);
   return defined({
     message: message ?? `The provider answered with status ${status}.`,
@@ -20,6 +26,33 @@ export function readProviderError(body: unknown, status: number): ChatError {
     param: textOf(error['param']),
   });
 }
+
+/** What an error response says, whatever its form; undefined if it says nothing. */
+export function errorText(body: unknown): string | undefined {
+  const members = membersOf(Array.isArray(body) ? (body as unknown[])[0] : body);
+  const { error } = members;
+  return textOf(body) ?? textOf(error) ?? messageIn(membersOf(error)) ?? messageIn(members);
+}
+
+function messageIn(error: Readonly<Record<string, unknown>>): string | undefined {
+  const { message, detail, msg, errors } = error;
+  const text = textOf(message) ?? textOf(detail) ?? textOf(msg);
+  if (text !== undefined) return text;
+  const several = [detail, errors]
+    .flatMap(elementsOf)
+    .slice(0, MOST_ERRORS)
+    .flatMap((each) => {
+      const { message: told, msg: said, loc } = membersOf(each);
+      const what = textOf(each) ?? textOf(told) ?? textOf(said);
+      // What FastAPI complains of: `["body", "messages", 0, "content"]`.
+      const where = elementsOf(loc).join('.');
+      return what === undefined ? [] : [where === '' ? what : `${where}: ${what}`];
+    });
+  return textOf(several.join('; '));
+}
+
+/** A request can have as many mistakes as it has members. */
+const MOST_ERRORS = 5;
 
 /**
  * Reads the error of an event. The status of a stream is 200, so that of the error follows from its name: 500 for names that say

@@ -112,6 +112,8 @@ export interface WireFormat<Key extends string = string> extends ProviderWireFor
    * (the specification, "Guardrails").
    */
   readonly wrapsRejections?: boolean;
+  /** Whether clients of this API can read an error response of a provider. Default: they can read any. */
+  isError?(body: unknown): boolean;
   /** The body of an error response. */
   errorBody(error: ClientError): object;
   /**
@@ -223,6 +225,8 @@ export interface AnswerShape {
    * for the format. Otherwise the configuration may have turned streams off.
    */
   readonly isStrict?: boolean;
+  /** A response may be no JSON, if the request asks for a text. */
+  readonly mayBeText?: boolean;
 }
 
 /** An error of the gateway, for the client. */

@@ -1,4 +1,4 @@
-import { membersOf } from '../json-members.ts';
+import { type Members, membersOf } from '../json-members.ts';
 import { inputUsage, parseUsage } from '../usage.ts';
 import { choicesApi } from './chat-completions/choices.ts';
 import { defineFormat } from './format.ts';
@@ -27,6 +27,8 @@ export const rerank = defineFormat({
   isRoutable: true,
   operation: 'other',
   repeatedFields: new Set(['results', 'data']),
+  // Clients of Cohere and Jina read `message` and `detail`.
+  isError: () => true,
   promptFields: [{ name: 'query' }, { name: 'documents' }],
   hasNoText: true,
   hasOnlyData: true,
@@ -46,6 +48,11 @@ export const moderations = defineFormat({
   promptFields: [{ name: 'input', isConversation: true, isPrompt: true }],
   hasNoText: true,
   hasOnlyData: true,
+  shape: {
+    api: 'the Moderations API',
+    has: ({ results }) => Array.isArray(results),
+    isAnswer: ({ results }) => Array.isArray(results),
+  },
   // OpenAI's API reference, "Create moderation": `model` is optional, and this is its default.
   defaultModel: 'omni-moderation-latest',
 });
@@ -77,6 +84,13 @@ export const transcriptions = defineFormat({
   operation: 'other',
   promptFields: [{ name: 'prompt', isPrompt: true }],
   deltaMark: Buffer.from('.delta"'),
+  shape: {
+    api: 'the Transcriptions API',
+    has: isTranscript,
+    isAnswer: isTranscript,
+    // `response_format`: `text`, `srt`, `vtt`.
+    mayBeText: true,
+  },
   // A stream repeats the whole text at its end, in `text`.
   output: ({ type, text, delta }) => delta ?? (type === undefined ? text : undefined),
 });
@@ -90,7 +104,21 @@ export const images = defineFormat({
   promptFields: [{ name: 'prompt', isPrompt: true }],
   numbers: { tokens: [], answers: ['n'] },
   hasNoText: true,
+  shape: {
+    api: 'the Images API',
+    has: isImages,
+    isAnswer: isImages,
+  },
 });
+
+/** A response, or an event (OpenAI's API reference, "Streaming events" of audio and images). */
+function isTranscript({ text, type }: Members): boolean {
+  return typeof text === 'string' || (typeof type === 'string' && type.startsWith('transcript.'));
+}
+
+function isImages({ data, type }: Members): boolean {
+  return Array.isArray(data) || (typeof type === 'string' && /^image_(?:generation|edit)\./.test(type));
+}
 
 /** Sessions of OpenAI's Realtime API over WebSocket, which are no calls: `llm/realtime/` opens and relays them. */
 export const realtime = defineFormat({

@@ -12,7 +12,10 @@ describe('the error of a response', () => {
     [{ error: { message: 'm', type: '', status: 's' } }, 'm', { code: 's' }],
     [[{ error: { message: 'm' } }, { error: { message: 'other' } }], 'm'],
     [{ error: 'm', message: 'other' }, 'm'],
-    [{ error: '', message: 'm' }, NAMELESS],
+    [{ error: '', message: 'm' }, 'm'],
+    ['x', 'x'],
+    [{ detail: [{ loc: ['body', 'n'], msg: 'a' }, 'b', 0] }, 'body.n: a; b'],
+    [{ errors: [{ message: 'm', code: 7003 }] }, 'm'],
     [{ error: null, message: 'm', code: 'c' }, 'm', { code: 'c' }],
     [{ message: 'm', detail: 'd' }, 'm'],
     [{ detail: 'd', msg: 'm' }, 'd'],
@@ -30,7 +33,7 @@ describe('the error of a response', () => {
     ],
     [{ error: { message: 'prompt is too long', code: 'c' } }, 'prompt is too long', { code: 'c' }],
     [{ error: { message: 'no', type: 'invalid_request_error' } }, 'no', { code: 'invalid_request_error' }],
-    ...[undefined, null, '', 'x', 1, [], [null], [[{ message: 'm' }]], {}].map((body): [unknown, string] => [
+    ...[undefined, null, '', 1, [], [null], [[{ message: 'm' }]], {}].map((body): [unknown, string] => [
       body,
       NAMELESS,
     ]),

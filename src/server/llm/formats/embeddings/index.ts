@@ -16,5 +16,10 @@ export const embeddings = defineFormat({
   promptFields: [{ name: 'input', isConversation: true, isPrompt: true }],
   hasNoText: true,
   hasOnlyData: true,
+  shape: {
+    api: 'the Embeddings API',
+    has: ({ data }) => Array.isArray(data),
+    isAnswer: ({ data }) => Array.isArray(data),
+  },
   usage: inputUsage,
 });

@@ -1,4 +1,4 @@
-import { elementsOf, membersOf } from '../../../../core/foreign.ts';
+import { elementsOf, isRecord, membersOf } from '../../../../core/foreign.ts';
 import { tokenCount } from '../../usage.ts';
 import { defineFormat, type Fields, type WireFormat } from '../format.ts';
 import { geminiApi } from '../gemini-api.ts';
@@ -27,6 +27,11 @@ export const embedContent = defineFormat({
   key: 'embedContent',
   methods: { embedContent: { stream: false } },
   embedsFrom: one,
+  shape: {
+    api: 'embedContent',
+    has: ({ embedding }) => isRecord(embedding),
+    isAnswer: ({ embedding }) => isRecord(embedding),
+  },
   promptFields: [
     { name: 'content', isContent: true, isPrompt: true, contentPath },
     { name: 'title', isUncounted: true },
@@ -40,6 +45,11 @@ export const batchEmbedContents = defineFormat({
   methods: { batchEmbedContents: { stream: false } },
   embedsFrom: batch,
   embedsTo: batch,
+  shape: {
+    api: 'batchEmbedContents',
+    has: ({ embeddings: list }) => Array.isArray(list),
+    isAnswer: ({ embeddings: list }) => Array.isArray(list),
+  },
   promptFields: [{ name: 'requests', isPrompt: true, contentPath }],
   modelInItems: { field: 'requests', write: nameModelOfBatch },
 });

@@ -1,6 +1,6 @@
 import type { MemberNames } from '../../chat/chat-format.ts';
 import { isBlank } from '../../chat/event-data.ts';
-import { readProviderError } from '../../chat/provider-error.ts';
+import { hasErrorObject, readProviderError } from '../../chat/provider-error.ts';
 import { membersOf } from '../../json-members.ts';
 import { OF_COMPLETIONS } from '../default-fields.ts';
 import { type ClientError, defineFormat, type WireFormat } from '../format.ts';
@@ -32,8 +32,9 @@ const memberNames: MemberNames = {
 };
 
 /** What the formats of the Anthropic API have in common. */
-export const anthropicApi: Pick<WireFormat, 'wrapsRejections' | 'errorBody' | 'errorEvent'> = {
+export const anthropicApi: Pick<WireFormat, 'wrapsRejections' | 'isError' | 'errorBody' | 'errorEvent'> = {
   wrapsRejections: true,
+  isError: (body) => hasErrorObject(body),
   errorBody: anthropicError,
   errorEvent: (error) => `event: error\ndata: ${JSON.stringify(anthropicError(error))}\n\n`,
 };
