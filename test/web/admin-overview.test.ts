@@ -150,6 +150,22 @@ browserTest(
   },
 );
 
+browserTest('the overview says that the database does not answer', async (browser) => {
+  await using lost = await gateway(
+    JSON.stringify({
+      config: { adminAddr: 'off', database: { url: 'postgres://u:hunter22@127.0.0.1:1/db' } },
+      gateways: { default: { port: 0, routes: [{ policies: { directResponse: { body: 'ok' } } }] } },
+    }),
+    { admin: true, webApp: ADMIN_PAGES },
+  );
+  const { page } = await watchedPage(browser, lost.admin);
+  await page.goto(`${lost.admin}/ui/`);
+  const problems = page.getByRole('region', { name: 'Problems' });
+  await problems.getByText('The database does not answer').click();
+  await problems.getByText(/PostgreSQL at 127\.0\.0\.1:1\/db refuses connections, since \d+:/).waitFor();
+  await expectAccessible(page);
+});
+
 /** A figure by its name. */
 const tile = (page: Page, name: string) =>
   page.locator('.tiles > div', { has: page.locator('dt', { hasText: new RegExp(`^${name}$`) }) });

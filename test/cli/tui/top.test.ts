@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { parseAddress } from '../../../src/cli/proxy/address.ts';
 import { groupColumns, sorted, tableRow, withNames } from '../../../src/cli/tui/top/columns.ts';
+import { gatewayStateIn } from '../../../src/cli/tui/top/gateway-state.ts';
 import { figuresOf, groupsOf, inWindow, sparkline } from '../../../src/cli/tui/top/top-model.ts';
 import { topRows } from '../../../src/cli/tui/top/top-screen.ts';
 import { TopStore } from '../../../src/cli/tui/top/top-store.ts';
@@ -180,6 +181,19 @@ describe('the keys of agctl top', () => {
     // No room below, or enough beside.
     expect(lines(120, 24).join('\n')).not.toContain('── Request ─');
     expect(lines(160, 24).join('\n')).toMatch(/│── Request ─/);
+  });
+
+  test('a database that does not answer comes first in the line of what works', () => {
+    const outages = [{ at: 'config.database', problem: 'PostgreSQL does not answer' }];
+    const overview = { startedAt: new Date(NOW).toISOString(), uptimeSeconds: 1, outages, gateways: [] };
+    const [, , line = []] = topRows(
+      { ...view, gateway: gatewayStateIn(overview) },
+      FIRST_TOP,
+      { columns: 80, rows: 24 },
+      NOW,
+      () => false,
+    );
+    expect(line[0]).toEqual({ text: ' ✗ config.database: PostgreSQL does not answer', tone: 'red' });
   });
 
   test.each([20, 40, 60, 80, 100, 120, 200, 400])('no row of any tab is wider than %i columns', (columns) => {

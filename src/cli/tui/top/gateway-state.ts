@@ -45,12 +45,14 @@ export interface GatewayState {
   /** In ms since 1970, by the clock of the gateway. */
   readonly startedAt: number;
   readonly uptimeSeconds: number;
+  /** Services of the gateway itself that do not answer, by their place in the configuration. */
+  readonly outages: readonly { readonly at: string; readonly problem: string }[];
   readonly backends: readonly BackendState[];
 }
 
 /** Reads `/api/overview`; undefined if it is something else. */
 export function gatewayStateIn(json: unknown): GatewayState | undefined {
-  const { startedAt, uptimeSeconds, gateways } = membersOf(json);
+  const { startedAt, uptimeSeconds, outages, gateways } = membersOf(json);
   const at = Date.parse(textIn(startedAt));
   const uptime = numberIn(uptimeSeconds);
   if (Number.isNaN(at) || uptime === undefined) return undefined;
@@ -58,7 +60,10 @@ export function gatewayStateIn(json: unknown): GatewayState | undefined {
     .flatMap((gateway) => elementsOf(membersOf(gateway)['routes']))
     .flatMap((route) => elementsOf(membersOf(route)['backends']))
     .map(backendIn);
-  return { startedAt: at, uptimeSeconds: uptime, backends };
+  const away = elementsOf(outages)
+    .map(membersOf)
+    .map((outage) => ({ at: textIn(outage['at']), problem: textIn(outage['problem']) }));
+  return { startedAt: at, uptimeSeconds: uptime, outages: away, backends };
 }
 
 function backendIn(json: unknown): BackendState {

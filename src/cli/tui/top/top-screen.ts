@@ -121,13 +121,17 @@ function figuresRow(view: TopView, ui: TopUi, width: number, now: number): Row {
   return spans;
 }
 
-/** Requests in flight, sessions, tokens, cost, and backends that do not work. */
+/** The database and the shared store if they do not answer, requests in flight, sessions, tokens, cost, and backends that do not work. */
 function backendsRow(view: TopView, ui: TopUi, now: number): Row {
   const { requests } = inWindow(view.requests, ui.window, now, view.completeSince);
   const { input, output, cost } = figuresOf(requests, 1);
   const backends = view.gateway?.backends ?? [];
   const sessions = backends.reduce((sum, backend) => sum + backend.sessions, 0);
+  const outages = (view.gateway?.outages ?? []).map(
+    ({ at, problem }): Span => ({ text: ` ✗ ${escapeControls(`${at}: ${problem}`)}`, tone: 'red' }),
+  );
   const spans: Span[] = [
+    ...outages,
     { text: ` ${view.openCount} in flight` },
     ...(backends.some(({ isMcp }) => isMcp) ? [{ text: `  ${counted(sessions, 'session')}` }] : []),
     ...(input + output === 0 ? [] : [{ text: `  ${compactCount(input)} → ${compactCount(output)} tokens` }]),
