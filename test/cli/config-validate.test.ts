@@ -87,6 +87,16 @@ describe('config validate as text', () => {
     expect(text.stderr + text.stdout + json.stdout).not.toMatch(/sk-\d/);
   });
 
+  test('config validate warns about the literal key of a model, and not about what stands for no key', async () => {
+    const models = ['of-ann-1234', 'none', 'EMPTY', 'ollama'].map((apiKey, index) => ({
+      ...{ name: `m${index}`, provider: 'ollama', params: { model: 'x', apiKey } },
+    }));
+    writeFileSync(join(folder, 'keys.yaml'), JSON.stringify({ llm: { port: 0, models } }));
+    const { stdout } = await cli(['config', 'validate', '-f', 'keys.yaml', '-o', 'json'], { cwd: folder });
+    const found = JSON.parse(stdout).diagnostics.filter(({ code }: Json) => code === 'AGW0302');
+    expect(found.map(({ path }: Json) => path)).toEqual(['/llm/models/0/params/apiKey']);
+  });
+
   test('config validate counts warnings, which fail only with --strict', async () => {
     const lax = await validate(['warning.yaml']);
     expect(lax.code).toBe(0);

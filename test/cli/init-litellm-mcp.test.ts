@@ -26,9 +26,9 @@ async function imported(server: object, url = 'https://a.example/mcp') {
   expect([made.code, made.stderr]).toEqual([0, '']);
   const validated = await cli(['config', 'validate', '-f', 'out/gateway.yaml'], options);
   expect(validated.stdout + validated.stderr).not.toContain('error[');
-  const [{ policies }] = parse(readFileSync(join(cwd, 'out/gateway.yaml'), 'utf8')).mcp.targets;
+  const [target] = parse(readFileSync(join(cwd, 'out/gateway.yaml'), 'utf8')).mcp.targets;
   const { OPENAI_API_KEY: _, ...variables } = parseEnv(readFileSync(join(cwd, 'out/gateway.env'), 'utf8'));
-  return { policies, variables, printed: made.stdout };
+  return { target, policies: target.policies, variables, printed: made.stdout };
 }
 
 const inHeader = (name: string, key: string) => ({
@@ -61,6 +61,20 @@ test('static_headers are sent, and extra_headers need nothing, except Authorizat
   expect(other.printed).toContain(
     '`extra_headers: Authorization` of a in config.yaml: `backendAuth.passthrough` of the target',
   );
+});
+
+test('variables of the environment are references wherever they are: address, command, arguments and `env`', async () => {
+  const { target, variables } = await imported({
+    ...{ url: undefined, command: 'node', args: ['server.mjs', 'os.environ/A_ROOT'] },
+    env: { A_TOKEN: 'os.environ/B_TOKEN', PLAIN: 'x' },
+  });
+  expect(target.stdio).toMatchObject({
+    args: ['server.mjs', '${A_ROOT}'],
+    env: { A_TOKEN: '${B_TOKEN}', PLAIN: 'x' },
+  });
+  expect(Object.keys(variables).sort()).toEqual(['A_ROOT', 'B_TOKEN']);
+  const remote = await imported({}, 'os.environ/A_URL');
+  expect(remote.target.mcp).toEqual({ host: '${A_URL}' });
 });
 
 test('aws_sigv4 is a signature, with keys as references', async () => {

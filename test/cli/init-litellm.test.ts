@@ -149,12 +149,19 @@ describe('prices', () => {
 - model_name: b
   litellm_params: { model: anthropic/claude-x, ${KEY} }
   model_info: { input_cost_per_token: "3e-6", output_cost_per_token: 0.000015, cache_read_input_token_cost: 3e-7,
-    cache_creation_input_token_cost: 0.00000375, mode: chat, base_model: x }
+    cache_creation_input_token_cost: 0.00000375, mode: chat }
+- { model_name: d, litellm_params: { model: azure/eu, ${KEY}, api_base: "https://h.example" }, model_info: { base_model: azure/gpt-4o } }
+- { model_name: e, litellm_params: { model: azure/us, ${KEY}, api_base: "https://h.example" }, model_info: { base_model: azure/never-heard } }
 - { model_name: "o/*", litellm_params: { model: "openai/*", output_cost_per_token: 1e-6 } }
 - { model_name: c, litellm_params: { model: claude-x, ${KEY} }, model_info: { input_cost_per_token: 1 } }`);
     expect(found.prices).toEqual([
       {
-        azure: { models: { dep: { rates: { input: '0.15' } } } },
+        azure: {
+          models: {
+            dep: { rates: { input: '0.15' } },
+            eu: { rates: expect.objectContaining({ input: '2.5', output: '10' }) },
+          },
+        },
         anthropic: {
           models: {
             'claude-x': { rates: { input: '3', output: '15', cacheRead: '0.3', cacheWrite: '3.75' } },
@@ -162,7 +169,8 @@ describe('prices', () => {
         },
       },
     ]);
-    expect(found.lines.join('\n')).toMatch(/base_model[\s\S]*agctl costs import/);
+    expect(found.lines.join('\n')).toMatch(/`base_model` of e in config.yaml: its price is not known/);
+    expect(found.lines.join('\n')).not.toMatch(/base_model` of d/);
     expect(found.lines.join('\n')).toContain(
       '`output_cost_per_token` of o/* in config.yaml: a price is of one model',
     );

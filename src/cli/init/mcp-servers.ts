@@ -1,6 +1,6 @@
 import { isRecord, membersOf, textIn } from '../../core/foreign.ts';
 import { type Imported, type ImportedEntry, NotImported } from './imported.ts';
-import { hasReference, type PlaceholderContext, withReferences } from './placeholders.ts';
+import { hasReference, type PlaceholderContext, UNKNOWN_URL, withReferences } from './placeholders.ts';
 import { headerPolicies, isOwnHeader, type TargetHeader } from './target-headers.ts';
 import { isSecretName, isSecretVariable, isToken } from './variables.ts';
 
@@ -224,6 +224,8 @@ function isSse(url: string, entry: Entry): boolean {
 function secretUrl(owner: string, url: string, context: PlaceholderContext): string {
   if (/^\w+:\/\/[^/?#]*@/.test(url))
     throw new NotImported('its URL has a user and a password, which targets cannot send');
+  const [, address] = /^\$\{(?:env:)?([A-Za-z_]\w*)\}/.exec(url) ?? [];
+  if (address !== undefined) context.variables.need(address, context.source, UNKNOWN_URL);
   const [base = '', query] = url.split(/\?(.*)/s);
   if (query === undefined) return withReferences(base, context);
   const pairs = query.split('&').map((pair) => {

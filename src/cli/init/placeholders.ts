@@ -15,6 +15,9 @@ export interface PlaceholderContext {
   readonly source: string;
 }
 
+/** The value of a variable with an address until it is filled in: another text would be no URL. */
+export const UNKNOWN_URL = 'https://change-me.invalid';
+
 const REFERENCE = /\$\{([^{}]*)\}|\$([A-Za-z_]\w*)|\$/g;
 
 /** Whether a text refers to a variable. */

@@ -34,9 +34,13 @@ const KEY_NAMES = new Set(['key', 'apiKey']);
 function literalKeys(source: YamlSource): Diagnostic[] {
   return secretPaths(configSchema, source.value)
     .filter((path) => (path.at(-2) === 'env' ? isCredential(source, path) : isKey(path)))
-    .filter((path) => !source.isFromEnvironment(path))
+    .filter((path) => !source.isFromEnvironment(path) && !isNoKey(valueAt(source.value, path)))
     .map((path) => literal(source, path, `read it from the environment: \`${nameOf(path)}: $NAME\``));
 }
+
+/** What servers that check no key are given in its place, by the documentation of Ollama and vLLM. */
+const isNoKey = (value: unknown): boolean =>
+  typeof value === 'string' && /^(?:none|ollama|empty)$/i.test(value);
 
 /** `key: …`, or upstream's `key: { value: … }`. */
 const isKey = (path: Path): boolean =>

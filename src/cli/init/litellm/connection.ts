@@ -1,5 +1,5 @@
 import { NotImported } from '../imported.ts';
-import type { PlaceholderContext } from '../placeholders.ts';
+import { type PlaceholderContext, UNKNOWN_URL } from '../placeholders.ts';
 import type { KnownProvider } from './providers.ts';
 import { reference, secret, withoutOsEnviron } from './references.ts';
 
@@ -19,9 +19,6 @@ interface Named {
   readonly model: string;
   readonly context: PlaceholderContext;
 }
-
-/** The value of a variable with an address until it is filled in: another text would be no URL. */
-const UNKNOWN_URL = 'https://change-me.invalid';
 
 /** How a provider is reached, with the same address and key as by LiteLLM. @throws NotImported */
 export function connection(known: KnownProvider, params: Entry, { name, model, context }: Named): Connected {

@@ -100,7 +100,7 @@ function readOne(name: string, params: Entry, info: unknown, at: ModelContext): 
   const price = priceOf({ name, provider, model: atProvider }, places, lost);
   lost.addRest(params, '', [...READ, ...FIELDS, ...PRICES], name);
   for (const each of [info, params['model_info']])
-    lost.addRest(each, 'model_info.', ['id', 'order', ...PRICES, ...DESCRIPTIONS], name);
+    lost.addRest(each, 'model_info.', ['id', 'order', 'base_model', ...PRICES, ...DESCRIPTIONS], name);
   return {
     name,
     model: {

@@ -20,7 +20,9 @@ export function withCredentials(servers: Entry, context: PlaceholderContext, los
     const { static_headers: fixed, extra_headers: passed, ...server } = others;
     const isSigned = type === 'aws_sigv4';
     if (isSigned) policies.set(name, { backendAuth: { aws: awsOf(name, server, context) } });
-    const rest = { ...withoutRights(withoutSettings(server, type)), ...toolsOf(name, server) };
+    const rest = membersOf(
+      referencesFor({ ...withoutRights(withoutSettings(server, type)), ...toolsOf(name, server) }),
+    );
     for (const key of Object.keys(server).filter((member) => RIGHTS.test(member) && !isRead(member, server)))
       lost.add(key, 'who may use a target, and how, is set with `mcp.policies.mcpAuthorization`', {
         owner: name,
@@ -33,7 +35,7 @@ export function withCredentials(servers: Entry, context: PlaceholderContext, los
     const header = headerOf(textIn(type), given);
     if (header === undefined && !isSigned && type !== undefined && type !== null && type !== 'none')
       lost.add('auth_type', reasonFor(textIn(type), given), { owner: name });
-    const headers = { ...headersIn(rest), ...headersIn({ headers: fixed }), ...header };
+    const headers = { ...membersOf(rest['headers']), ...membersOf(referencesFor(fixed)), ...header };
     return [name, Object.keys(headers).length > 0 ? { ...rest, headers } : rest] as const;
   });
   return { servers: Object.fromEntries(all), policies };
@@ -127,15 +129,6 @@ function toolsOf(name: string, server: Entry): Entry {
   );
 }
 
-/** Headers of a server; `os.environ/NAME` becomes a reference. */
-const headersIn = ({ headers }: Entry): Entry =>
-  Object.fromEntries(
-    Object.entries(membersOf(headers)).map(([name, value]) => [
-      name,
-      typeof value === 'string' ? referenceIn(value) : value,
-    ]),
-  );
-
 /** What stands before the value in the header of a type. */
 const HEADERS: ReadonlyMap<string, readonly [header: string, prefix: string]> = new Map([
   ['api_key', ['X-API-Key', '']],
@@ -156,4 +149,13 @@ function headerOf(type: string, given: string): Entry | undefined {
 function referenceIn(text: string): string {
   const variable = variableIn(text);
   return variable === undefined ? text : `\${${variable}}`;
+}
+
+/** LiteLLM reads `os.environ/NAME` anywhere in its file: as address, argument, variable or header. */
+function referencesFor(value: unknown): unknown {
+  if (typeof value === 'string') return referenceIn(value);
+  if (Array.isArray(value)) return value.map(referencesFor);
+  return isRecord(value)
+    ? Object.fromEntries(Object.entries(value).map(([key, each]) => [key, referencesFor(each)]))
+    : value;
 }

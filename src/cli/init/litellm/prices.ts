@@ -28,7 +28,7 @@ export interface Price {
   readonly rates: RateTexts;
 }
 
-/** The price of a deployment, in the first of some places that has each rate. */
+/** The price of a deployment, in the first of some places that has each rate; else that of its `base_model`. */
 export function priceOf(
   { name, provider, model }: { readonly name: string; readonly provider: string; readonly model: string },
   places: readonly Entry[],
@@ -43,12 +43,29 @@ export function priceOf(
     lost.add(key, reason, { owner: name });
     return [];
   });
-  if (rates.length === 0) return undefined;
-  return {
-    provider: findProvider(provider)?.telemetryName ?? provider,
-    model,
-    rates: Object.fromEntries(rates),
-  };
+  const whose = findProvider(provider)?.telemetryName ?? provider;
+  if (rates.length > 0) return { provider: whose, model, rates: Object.fromEntries(rates) };
+  const base = places.map((place) => place['base_model']).find((each) => typeof each === 'string');
+  return typeof base === 'string' ? priceOfBase(base, { name, provider: whose, model }, lost) : undefined;
+}
+
+/** What a deployment costs that has the name of its user's choice, as those of Azure do. */
+function priceOfBase(
+  base: string,
+  to: Omit<Price, 'rates'> & { readonly name: string },
+  lost: Lost,
+): Price | undefined {
+  const { name, provider, model } = to;
+  const prices = builtInPrices().find(provider, base.slice(base.indexOf('/') + 1));
+  if (prices === undefined || model.includes('*')) {
+    lost.add('base_model', 'its price is not known: `agctl costs import`', { owner: name });
+    return undefined;
+  }
+  const rates = Object.entries(prices.rates).flatMap(([kind, rate]) => {
+    const text = rate === undefined ? undefined : roundedRate(rateToNumber(rate))?.text;
+    return text === undefined ? [] : [[kind, text] as const];
+  });
+  return { provider, model, rates: Object.fromEntries(rates) };
 }
 
 /** What a token of the prompt and one of the answer cost, by which LiteLLM compares deployments; infinite if that is not known. */

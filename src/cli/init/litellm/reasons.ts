@@ -75,7 +75,6 @@ export const REASONS: Readonly<Record<string, string>> = {
   store_prompts_in_spend_logs: RECORD,
   set_verbose: 'the level of the log is `config.logging`',
   json_logs: 'the form of the log is `config.logging`',
-  base_model: 'prices are looked up by the model that the answer of the provider names: `agctl costs import`',
   access_groups: '`allowedModels` of a key, or `--models` of a virtual key, say what it may call',
   tags: 'calls are not routed by tags: `matches` and `authorization` of a model read headers and claims',
   mock_response: '`provider: echo` answers without a provider',
