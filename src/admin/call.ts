@@ -1,10 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
+import type { AuditOutcome } from '../core/audit-view.ts';
 import { type Caller, needsRole } from '../server/admin-access/caller.ts';
 import { includes, type Role } from '../server/admin-access/roles.ts';
 import type { AdminRoles } from '../server/admin-access/settings.ts';
 import { auditOf } from '../server/audit/audit.ts';
-import type { Actor, AuditEvent, Outcome } from '../server/audit/event.ts';
+import type { Actor, AuditEvent } from '../server/audit/event.ts';
+import { UnknownCommit } from '../server/kernel/database.ts';
 import { callerOf } from './caller.ts';
 import { localUser } from './local-user.ts';
 import type { Admin } from './sources.ts';
@@ -32,6 +34,7 @@ export class EndpointCall {
   /** Looked up while the connection is open. */
   readonly #actor: Promise<Actor> | undefined;
   #known: Known = {};
+  #isUnknown = false;
   #isRecorded: boolean;
 
   /** `what` is called, for messages. */
@@ -75,6 +78,11 @@ export class EndpointCall {
     this.#known = { ...this.#known, ...known };
   }
 
+  /** The call has failed with that error, of the database or of something else. */
+  failed(error: unknown): void {
+    this.#isUnknown ||= error instanceof UnknownCommit;
+  }
+
   /** The call has changed nothing, because it did not ask for it. */
   changesNothing(): void {
     this.#isRecorded = true;
@@ -84,7 +92,7 @@ export class EndpointCall {
    * Writes the event. Called before the answer is sent; endpoints call it themselves if nothing may be written afterwards. Resolves to
    * where it could not be written.
    */
-  async record(outcome: Outcome, detail?: string): Promise<readonly string[]> {
+  async record(outcome: AuditOutcome, detail?: string): Promise<readonly string[]> {
     const { audit: action } = this.#access;
     if (this.#isRecorded || action === false) return [];
     this.#isRecorded = true;
@@ -95,7 +103,7 @@ export class EndpointCall {
     const written = this.#audit?.record({
       ...known,
       action,
-      outcome,
+      outcome: outcome === 'failed' && this.#isUnknown ? 'unknown' : outcome,
       actor,
       from: this.caller.from,
       detail: clean(known.detail ?? detail),

@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander';
+import { AUDIT_OUTCOMES } from '../core/audit-view.ts';
 import type { Bind } from './context.ts';
 import { WHICH_GATEWAY, withAdminOptions } from './proxy-program.ts';
 
@@ -12,9 +13,7 @@ export function auditCommand(program: Command, run: Bind): void {
       .option('-n, --tail <n>', 'at most the last n events (default: 100)')
       .option('--action <name>', 'only these, such as key.create or configuration.reload')
       .option('--actor <name>', 'only of this subject, user or key')
-      .addOption(
-        new Option('--outcome <outcome>', 'only events that ended so').choices(['done', 'refused', 'failed']),
-      )
+      .addOption(new Option('--outcome <outcome>', 'only events that ended so').choices(AUDIT_OUTCOMES))
       .option('-f, --file <file>', 'read config.database of this file, in place of asking a running gateway')
       .addOption(
         new Option('-o, --output <format>', 'text, or json: one object a line with all members')

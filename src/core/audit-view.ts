@@ -1,3 +1,10 @@
+/**
+ * How the attempt of a change ended. `refused`: the caller may not do that. `failed`: nothing was changed for another reason. `unknown`:
+ * whether it was changed is not known, because the connection to the database was lost during the commit.
+ */
+export const AUDIT_OUTCOMES = ['done', 'refused', 'failed', 'unknown'] as const;
+export type AuditOutcome = (typeof AUDIT_OUTCOMES)[number];
+
 /** The response of `/api/audit`. Texts may come from callers. */
 export interface AuditView {
   /** Newest first. */
@@ -13,7 +20,7 @@ export interface AuditEventView {
   /** RFC 3339. */
   readonly time: string;
   readonly action: string;
-  readonly outcome: 'done' | 'refused' | 'failed';
+  readonly outcome: AuditOutcome;
   readonly actor: {
     readonly kind: string;
     readonly name?: string | undefined;

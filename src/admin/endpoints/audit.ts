@@ -1,8 +1,9 @@
 import type { FastifyRequest } from 'fastify';
 import type { AuditView } from '../../core/audit-view.ts';
+import { AUDIT_OUTCOMES } from '../../core/audit-view.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { auditOf } from '../../server/audit/audit.ts';
-import { OUTCOMES, shownEvent } from '../../server/audit/event.ts';
+import { shownEvent } from '../../server/audit/event.ts';
 import type { AuditQuery } from '../../server/audit/table.ts';
 import { defineEndpoint, sendProblem, shows } from '../endpoint.ts';
 import { answer, InvalidParameter, limitOf, parametersOf, TIMES, timesOf } from '../record-query.ts';
@@ -28,8 +29,8 @@ export const audit = defineEndpoint({
 function queryOf(request: FastifyRequest): AuditQuery {
   const given = parametersOf(request, ['action', 'actor', 'outcome', ...TIMES, 'limit', 'after']);
   const outcome = given.get('outcome');
-  if (outcome !== undefined && !OUTCOMES.some((each) => each === outcome))
-    throw new InvalidParameter(`outcome is not one: expected ${OUTCOMES.join(', ')}`);
+  if (outcome !== undefined && !AUDIT_OUTCOMES.some((each) => each === outcome))
+    throw new InvalidParameter(`outcome is not one: expected ${AUDIT_OUTCOMES.join(', ')}`);
   const after = given.get('after');
   if (after !== undefined && !/^\d{1,15}$/.test(after))
     throw new InvalidParameter('after is not the `next` of another page');

@@ -31,7 +31,7 @@ export const keys = defineEndpoint({
   path: '/api/keys',
   methods: { GET: shows('viewer'), POST: { role: 'editor', audit: 'key.create' } },
   handle: (request, reply, admin, call) =>
-    withSpending(admin, request, reply, async (spending) => {
+    withSpending(admin, request, reply, call, async (spending) => {
       if (request.method === 'GET')
         return answer(reply, async () => {
           const { keys: listed, next, ...counts } = keyPage(request, await spending.keys.list());
@@ -86,7 +86,7 @@ export const revokeKey = defineEndpoint({
   path: '/api/keys/revoke',
   methods: { POST: { role: 'editor', audit: 'key.revoke' } },
   handle: (request, reply, admin, call) =>
-    withSpending(admin, request, reply, async (spending) => {
+    withSpending(admin, request, reply, call, async (spending) => {
       const { key: wanted } = membersOf(jsonIn(textIn(request.body)));
       if (typeof wanted !== 'string') return sendProblem(reply, 400, 'expected {"key": "<id or name>"}');
       call.changed({ target: wanted });
@@ -111,6 +111,7 @@ async function withSpending(
   admin: Admin,
   { method }: FastifyRequest,
   reply: FastifyReply,
+  call: EndpointCall,
   work: (spending: Spending) => Promise<FastifyReply>,
 ): Promise<FastifyReply> {
   const refusal = method === 'GET' ? undefined : readOnlyRefusal(admin);
@@ -126,6 +127,7 @@ async function withSpending(
     return await work(spending);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
+    call.failed(error);
     const unknown = error instanceof UnknownCommit && method !== 'GET' ? `. ${UNKNOWN}` : '';
     return sendProblem(
       reply,
@@ -148,8 +150,8 @@ const printable = (text: string): string => text.slice(0, 64).replace(/\p{C}/gu,
 export const budgets = defineEndpoint({
   path: '/api/budgets',
   methods: { GET: shows('viewer') },
-  handle: (request, reply, admin) =>
-    withSpending(admin, request, reply, async (spending) => {
+  handle: (request, reply, admin, call) =>
+    withSpending(admin, request, reply, call, async (spending) => {
       const { runtime } = admin.served();
       const configured = budgetsOf(runtime);
       const subjects = await shownSubjects(spending, configured, LIMITS.shownSubjects);

@@ -3,6 +3,7 @@ import { AppError } from '../../core/errors.ts';
 import { jsonIn, membersOf, textIn } from '../../core/foreign.ts';
 import { type SignInService, signInService } from '../../server/user-tokens/service.ts';
 import type { TokenRow } from '../../server/user-tokens/token-table.ts';
+import type { EndpointCall } from '../call.ts';
 import { defineEndpoint, sendJson, sendProblem, shows } from '../endpoint.ts';
 import { readOnlyRefusal } from '../read-only.ts';
 import type { Admin } from '../sources.ts';
@@ -14,8 +15,8 @@ import type { Admin } from '../sources.ts';
 export const users = defineEndpoint({
   path: '/api/users',
   methods: { GET: shows('viewer') },
-  handle: (request, reply, admin) =>
-    withService(admin, request, reply, async ({ tokens }) =>
+  handle: (request, reply, admin, call) =>
+    withService(admin, request, reply, call, async ({ tokens }) =>
       sendJson(reply, { signIns: (await tokens.table.list()).map(shown) }),
     ),
 });
@@ -28,7 +29,7 @@ export const revokeUser = defineEndpoint({
   path: '/api/users/revoke',
   methods: { POST: { role: 'editor', audit: 'user.revoke' } },
   handle: (request, reply, admin, call) =>
-    withService(admin, request, reply, async ({ tokens, signIns }) => {
+    withService(admin, request, reply, call, async ({ tokens, signIns }) => {
       const { user, server } = membersOf(jsonIn(textIn(request.body)));
       if (typeof user !== 'string' || (server !== undefined && typeof server !== 'string'))
         return sendProblem(reply, 400, 'expected {"user": "<name or id>"}, and optionally "server"');
@@ -67,6 +68,7 @@ async function withService(
   admin: Admin,
   { method }: FastifyRequest,
   reply: FastifyReply,
+  call: EndpointCall,
   work: (service: SignInService) => Promise<FastifyReply>,
 ): Promise<FastifyReply> {
   const refusal = method === 'GET' ? undefined : readOnlyRefusal(admin);
@@ -82,6 +84,7 @@ async function withService(
     return await work(service);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
+    call.failed(error);
     return sendProblem(
       reply,
       503,

@@ -1,4 +1,4 @@
-import type { AuditEventView } from '../../core/audit-view.ts';
+import { AUDIT_OUTCOMES, type AuditEventView } from '../../core/audit-view.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { isRecord, membersOf, stringIn, textIn } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
@@ -78,7 +78,7 @@ function eventIn(value: unknown): AuditEventView {
   const event = membersOf(value);
   const actor = membersOf(event['actor']);
   const from = event['from'];
-  const outcome = (['refused', 'failed'] as const).find((each) => each === event['outcome']) ?? 'done';
+  const outcome = AUDIT_OUTCOMES.find((each) => each === event['outcome']) ?? 'unknown';
   const optional = (members: Readonly<Record<string, unknown>>, name: string): object => {
     const text = stringIn(members[name]);
     return text === undefined ? {} : { [name]: text };

@@ -1,4 +1,4 @@
-import type { AuditEventView } from '../../core/audit-view.ts';
+import type { AuditEventView, AuditOutcome } from '../../core/audit-view.ts';
 
 /** `unknown`: stored by a later version, which has more kinds. */
 const ACTOR_KINDS = [
@@ -49,7 +49,7 @@ export interface AuditEvent {
   readonly time: number;
   /** Such as `key.create`. */
   readonly action: string;
-  readonly outcome: Outcome;
+  readonly outcome: AuditOutcome;
   readonly actor: Actor;
   /** Absent for what was no request. */
   readonly from?: Origin | undefined;
@@ -61,10 +61,6 @@ export interface AuditEvent {
   /** What else is known, in words. */
   readonly detail?: string | undefined;
 }
-
-/** `refused`: the caller may not do that. `failed`: nothing was changed for another reason, or whether it was is not known, as `detail` says then. */
-export const OUTCOMES = ['done', 'refused', 'failed'] as const;
-export type Outcome = (typeof OUTCOMES)[number];
 
 /** An event as JSON: in the file, in `/api/audit`, and of `agctl audit -o json`. */
 export const shownEvent = ({ time, ...event }: AuditEvent): AuditEventView => ({

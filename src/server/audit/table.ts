@@ -1,6 +1,7 @@
+import { AUDIT_OUTCOMES } from '../../core/audit-view.ts';
 import { number, optionalText, RowError, text } from '../../core/sql-row.ts';
 import type { Database, SqlRow, SqlValue, Statement } from '../kernel/database.ts';
-import { type AuditEvent, actorKind, OUTCOMES } from './event.ts';
+import { type AuditEvent, actorKind } from './event.ts';
 
 const COLUMNS = [
   ...['time', 'action', 'outcome', 'actor_kind', 'actor', 'issuer', 'role', 'address', 'proxy', 'target'],
@@ -65,7 +66,7 @@ export async function listEvents(database: Pick<Database, 'query'>, query: Audit
 
 /** @throws RowError for a row that something else has written */
 function eventOf(row: SqlRow): AuditEvent {
-  const outcome = OUTCOMES.find((each) => each === row['outcome']);
+  const outcome = AUDIT_OUTCOMES.find((each) => each === row['outcome']);
   if (outcome === undefined) throw new RowError('column outcome of the database contains no outcome');
   const optional = (column: string): string | undefined => optionalText(row, column) ?? undefined;
   const address = optional('address');

@@ -61,7 +61,12 @@ describe('virtual keys', () => {
     expect(said).toContain('whether the change was made is not known');
     expect(said).toContain('with `agctl keys list`. A new key that is there is to be revoked');
     const { events } = JSON.parse((await send(`${gate.admin}/api/audit`)).text) as { events: object[] };
-    expect(events[0]).toMatchObject({ action: 'key.create', target: 'ghost', detail: said });
+    expect(events[0]).toMatchObject({
+      action: 'key.create',
+      outcome: 'unknown',
+      target: 'ghost',
+      detail: said,
+    });
     const { keys } = JSON.parse((await send(`${gate.admin}/api/keys`)).text) as { keys: ShownKey[] };
     expect(keys).toMatchObject([{ name: 'ghost', state: 'active' }]);
     expect((await revoke(gate, 'ghost')).status).toBe(200);

@@ -35,9 +35,9 @@ export class TargetFailure extends Error {
  */
 export class SessionEnded extends TargetFailure {
   constructor(refused?: string) {
-    const message = 'the session ended';
-    if (refused === undefined) super(message, message);
-    else super(`${message}: its credential is no longer accepted`, refused);
+    const message =
+      refused === undefined ? 'the session ended' : 'the session ended: its credential is no longer accepted';
+    super(message, refused ?? message);
   }
 }
 

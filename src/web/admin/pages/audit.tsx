@@ -1,5 +1,10 @@
 import { type ReactNode, useEffect, useState } from 'react';
-import type { AuditEventView, AuditView } from '../../../core/audit-view.ts';
+import {
+  AUDIT_OUTCOMES,
+  type AuditEventView,
+  type AuditOutcome,
+  type AuditView,
+} from '../../../core/audit-view.ts';
 import { type ApiError, ask } from '../../shared/api.ts';
 import { Select } from '../../shared/form.tsx';
 import { time } from '../../shared/format.ts';
@@ -18,17 +23,13 @@ const SINCE = [
   ['30d', 'last 30 days'],
 ] as const;
 
-const OUTCOMES = [
-  ['', 'any outcome'],
-  ['done', 'done'],
-  ['refused', 'refused'],
-  ['failed', 'failed'],
-] as const;
+const OUTCOMES = [['', 'any outcome'], ...AUDIT_OUTCOMES.map((each) => [each, each] as const)] as const;
 
-const MARKS: Readonly<Record<AuditEventView['outcome'], readonly [mark: string, tone: string]>> = {
+const MARKS: Readonly<Record<AuditOutcome, readonly [mark: string, tone: string]>> = {
   done: ['✓', 'good'],
   refused: ['✗', 'bad'],
   failed: ['!', 'warn'],
+  unknown: ['?', 'warn'],
 };
 
 /** What is listed; part of the address of the page. */
@@ -188,7 +189,8 @@ function Row({ event }: { readonly event: AuditEventView }): ReactNode {
           )}
           {before === undefined && after === undefined ? null : (
             <div className="quiet">
-              SHA-256 <Hash text={before} /> → {outcome === 'done' ? <Hash text={after} /> : 'unchanged'}
+              SHA-256 <Hash text={before} /> →{' '}
+              {outcome === 'done' ? <Hash text={after} /> : outcome === 'unknown' ? 'not known' : 'unchanged'}
             </div>
           )}
         </div>
