@@ -167,9 +167,9 @@ export class StreamMeter {
   #usage(reported: unknown, event: Members): Usage | undefined {
     const report = membersOf(reported);
     if (report === undefined) return undefined;
-    const merged = mergedReport(this.#reported, report);
-    this.#reported = this.#format.withoutPlaceholder?.(merged, event) ?? merged;
-    return this.#format.usage(merged);
+    const before = this.#reported;
+    this.#reported = this.#format.addReport?.(before, report, event) ?? mergedReport(before, report);
+    return this.#format.usage(this.#reported);
   }
 
   /** A client that gets no event reads an empty answer from the stream. */

@@ -80,8 +80,8 @@ export interface WireFormat<Key extends string = string> extends ProviderWireFor
    * later reports then replace those of earlier ones, unless a count would fall.
    */
   usage(report: Members): Usage | undefined;
-  /** The report of an event without counts that stand for others which are not known yet. */
-  withoutPlaceholder?(report: Members, event: Members): Members;
+  /** The usage report of a stream with that of its next event. Default: `mergedReport`. */
+  addReport?(before: Members, report: Members, event: Members): Members;
   /** Whether an event has a usage report and nothing else. */
   isUsageOnly?(event: Members): boolean;
   /** Model output in a response body or in an event: its texts count as output if no usage is reported. */

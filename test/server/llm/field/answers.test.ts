@@ -57,6 +57,44 @@ describe('token counts', () => {
     expect(line).toMatchObject({ 'gen_ai.usage.input_tokens': '120' });
   });
 
+  const stream = (start: object, delta: object): object[] => [
+    {
+      type: 'message_start',
+      message: { id: 'm', type: 'message', role: 'assistant', model: 'm', content: [], usage: start },
+    },
+    { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+    { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'Hello.' } },
+    { type: 'content_block_stop', index: 0 },
+    { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: delta },
+    { type: 'message_stop' },
+  ];
+  const cache = (read: number | null, write: number | null = read) => ({
+    cache_read_input_tokens: read,
+    cache_creation_input_tokens: write,
+  });
+  test.each<[string, object, object, input: number]>([
+    // maximhq/bifrost#5354, maximhq/bifrost#5510
+    ['of Kimi', { input_tokens: 8849, ...cache(0) }, { input_tokens: 200, ...cache(8649, 0) }, 8849],
+    // jeremychone/rust-genai#258
+    ['of Qwen', { input_tokens: 3602 }, cache(3604, 0), 3604],
+    // envoyproxy/ai-gateway#2279
+    ['in both events', { input_tokens: 9, ...cache(1, 0) }, { input_tokens: 9, ...cache(1, 0) }, 10],
+    // envoyproxy/ai-gateway#2290
+    ['in the last event', { input_tokens: 0 }, { input_tokens: 4522, ...cache(0, 4511) }, 9033],
+    // Aider-AI/aider#4382
+    ['in the first event', { input_tokens: 100 }, { input_tokens: null, ...cache(null) }, 100],
+    ['with a cache beside them', { input_tokens: 20, ...cache(0) }, { input_tokens: 10, ...cache(5, 0) }, 25],
+  ])('counts %s are those of one prompt', async (_, start, delta, input) => {
+    for (const client of ['messages', 'completions'] as const) {
+      const events = stream({ ...start, output_tokens: 1 }, { ...delta, output_tokens: 43 });
+      const { line } = await ask(client, 'messages', { ...messages, stream: true }, { events });
+      expect(line).toMatchObject({
+        'gen_ai.usage.input_tokens': String(input),
+        'gen_ai.usage.output_tokens': '43',
+      });
+    }
+  });
+
   // anthropics/claude-code#10222
   test('tokens are counted for Claude on Bedrock', async () => {
     const { status, got } = await ask('count_tokens', 'bedrock', chat, { body: { inputTokens: 7 } });

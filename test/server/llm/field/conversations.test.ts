@@ -37,6 +37,38 @@ describe('results of tools', () => {
     expect(sent.contents[1].parts.filter((part: Loose) => part.functionCall !== undefined)).toHaveLength(2);
   });
 
+  // BerriAI/litellm#16195, BerriAI/litellm#20403
+  test.each([
+    ['messages', 'image', { type: 'base64', media_type: 'image/png', data: PNG }],
+    ['bedrock', 'image', { bytes: PNG }],
+    ['generateContent', 'inlineData', { mimeType: 'image/png', data: PNG }],
+    ['responses', 'input_image', `data:image/png;base64,${PNG}`],
+  ] as const)('%s gets an image in a message of a tool', async (provider, name, content) => {
+    const { status, sent } = await ask(
+      'completions',
+      provider,
+      {
+        tools: TOOLS,
+        messages: [
+          user('Look.'),
+          { role: 'assistant', content: null, tool_calls: [call('a', 'Paris')] },
+          {
+            role: 'tool',
+            tool_call_id: 'a',
+            content: [
+              { type: 'text', text: 'Here:' },
+              { type: 'image_url', image_url: { url: `data:image/png;base64,${PNG}` } },
+            ],
+          },
+        ],
+      },
+      HELLO[provider],
+    );
+    const text = JSON.stringify(sent);
+    expect([status, text]).toEqual([200, expect.stringContaining(name)]);
+    expect(text).toContain(JSON.stringify(content).slice(1, -1));
+  });
+
   // openai/codex#8479
   test('results of parallel calls follow one message with all calls', async () => {
     const item = (name: string) => ({

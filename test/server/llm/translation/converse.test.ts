@@ -293,7 +293,14 @@ describe('responses read from Converse', () => {
         },
       },
       stopReason: 'tool_use',
-      usage: USAGE,
+      // BerriAI/litellm#29432
+      usage: {
+        ...USAGE,
+        cacheDetails: [
+          { ttl: '1h', inputTokens: 4 },
+          { ttl: '5m', inputTokens: 6 },
+        ],
+      },
       metrics: { latencyMs: 900 },
     });
     expect(response).toEqual({
@@ -310,7 +317,7 @@ describe('responses read from Converse', () => {
           stop: 'toolCalls',
         },
       ],
-      usage: { input: 150, output: 20, cachedInput: 40, cacheWrite: 10 },
+      usage: { input: 150, output: 20, cachedInput: 40, cacheWrite: 10, cacheWrite1h: 4 },
     });
   });
 

@@ -139,6 +139,18 @@ function readResult(message: MemberReader): Part {
   return {
     type: 'toolResult',
     callId: message.requiredText('tool_call_id'),
-    parts: readTexts(message),
+    // OpenAI accepts texts only, but clients send what they have for models that can see it (BerriAI/litellm#16195).
+    parts: message.textOrObjects<TextPart | ImagePart | FilePart>('content', text, readResultPart) ?? [],
   };
+}
+
+function readResultPart(part: MemberReader): TextPart | ImagePart | FilePart {
+  switch (part.requiredChoice('type', ['text', 'image_url', 'file'])) {
+    case 'text':
+      return readTextPart(part);
+    case 'image_url':
+      return readImage(part);
+    case 'file':
+      return readFile(part);
+  }
 }

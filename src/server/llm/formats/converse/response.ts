@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { isRecord } from '../../../../core/foreign.ts';
+import { elementsOf, isRecord } from '../../../../core/foreign.ts';
 import type { ChatError, ChatResponse, ChatUsage, Part, StopReason } from '../../chat/chat.ts';
 import { type Json, Untranslatable } from '../../chat/chat-format.ts';
 import { firstMember, isEmpty, objectOf, objectsOf, requiredName, textOf } from '../../chat/event-data.ts';
@@ -82,11 +82,16 @@ export function readUsage(usage: unknown): ChatUsage | undefined {
   if (!isRecord(usage)) return undefined;
   const cachedInput = count(usage['cacheReadInputTokens']);
   const cacheWrite = count(usage['cacheWriteInputTokens']);
+  // Amazon Bedrock API reference, "CacheDetail".
+  const cacheWrite1h = elementsOf(usage['cacheDetails'])
+    .map((each) => membersOf(each) ?? {})
+    .reduce((sum, { ttl, inputTokens }) => sum + (ttl === '1h' ? count(inputTokens) : 0), 0);
   return {
     input: count(usage['inputTokens']) + cachedInput + cacheWrite,
     output: count(usage['outputTokens']),
     ...(cachedInput === 0 ? {} : { cachedInput }),
     ...(cacheWrite === 0 ? {} : { cacheWrite }),
+    ...(cacheWrite1h === 0 ? {} : { cacheWrite1h }),
   };
 }
 

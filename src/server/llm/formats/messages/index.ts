@@ -12,7 +12,7 @@ import { completion, streamedOutput } from './output.ts';
 import { eventReader } from './read-events.ts';
 import { readRequest } from './read-request.ts';
 import { readResponse } from './read-response.ts';
-import { anthropicUsage, withoutPlaceholder } from './usage.ts';
+import { addReport, anthropicUsage, withoutPlaceholder } from './usage.ts';
 import { eventWriter } from './write-events.ts';
 import { writeRequest } from './write-request.ts';
 import { writeResponse } from './write-response.ts';
@@ -97,7 +97,8 @@ export const messages = defineFormat({
   // `message_start` contains the message, with the input tokens; `message_delta` has the final counts.
   report: (value) => membersOf(value['message']) ?? value,
   usage: anthropicUsage,
-  withoutPlaceholder: (report, { type }) => (type === 'message_start' ? withoutPlaceholder(report) : report),
+  addReport: (before, report, { type }) =>
+    addReport(before, type === 'message_start' ? withoutPlaceholder(report) : report),
   output: ({ type, content, delta }) => (type === 'content_block_delta' ? delta : content),
   modelList: {
     entry: (id, startedAt) => ({

@@ -12,9 +12,8 @@ import {
   textOf,
 } from '../../chat/event-data.ts';
 import { readEventError } from '../../chat/provider-error.ts';
-import { mergedReport } from '../../usage.ts';
 import { stopReason } from './read-response.ts';
-import { readUsage, withoutPlaceholder } from './usage.ts';
+import { addReport, readUsage, withoutPlaceholder } from './usage.ts';
 
 /** Reads a stream of the Messages API (API reference, "Streaming Messages"). */
 export function eventReader(): EventReader {
@@ -167,7 +166,7 @@ class MessagesReader implements EventReader {
   #addUsage(usage: unknown): void {
     const report = objectOf(usage);
     if (report === undefined) return;
-    this.#reported = mergedReport(this.#reported ?? {}, report);
+    this.#reported = addReport(this.#reported ?? {}, report);
     this.#usage = readUsage(this.#reported);
   }
 
