@@ -3,10 +3,11 @@ import { durationSchema } from '../core/duration.ts';
 import { AppError } from '../core/errors.ts';
 import { membersOf } from '../core/foreign.ts';
 import { LIMITS } from '../core/limits.ts';
+import { USAGE_GROUPS, usageGroupsIn } from '../core/usage.ts';
 import type { Database } from '../server/kernel/database.ts';
 import { FILTER_NAMES, type Search } from '../server/record/search.ts';
 import type { Cursor } from '../server/record/steps.ts';
-import { USAGE_GROUPS, type UsageGroup, type UsageQuery } from '../server/record/usage.ts';
+import type { UsageQuery } from '../server/record/usage.ts';
 import { sendJson, sendProblem } from './endpoint.ts';
 import type { Admin } from './sources.ts';
 
@@ -60,16 +61,9 @@ export function searchOf(request: FastifyRequest): Search {
 export function usageQueryOf(request: FastifyRequest): UsageQuery {
   const filters = USAGE_GROUPS.filter((name) => name !== 'day' && name !== 'hour');
   const given = parametersOf(request, ['by', ...filters, ...TIMES]);
-  const by = (given.get('by') ?? 'model').split(',').map(groupOf);
-  return { ...timesOf(given, 7 * DAY), by: [...new Set(by)], equal: picked(given, filters) };
-}
-
-function groupOf(name: string): UsageGroup {
-  const group = USAGE_GROUPS.find((each) => each === name);
-  if (group !== undefined) return group;
-  throw new InvalidParameter(
-    `by has the unknown value ${JSON.stringify(name)}: expected ${USAGE_GROUPS.join(', ')}, or several of them`,
-  );
+  const by = usageGroupsIn(given.get('by') ?? 'model');
+  if (typeof by === 'string') throw new InvalidParameter(by);
+  return { ...timesOf(given, 7 * DAY), by, equal: picked(given, filters) };
 }
 
 const DAY = 24 * 3600 * 1000;

@@ -1,6 +1,6 @@
 import { Argument, Command, Option } from 'commander';
 import { mcpClients } from '../core/clients/mcp-clients.ts';
-import { exitCodeTable } from '../core/exit-codes.ts';
+import { CommandError, exitCodeTable } from '../core/exit-codes.ts';
 import { VERSION } from '../core/version.ts';
 import { auditCommand } from './audit-program.ts';
 import { cassetteCommands } from './cassette-program.ts';
@@ -28,6 +28,11 @@ export function createProgram(context: Context, setExit: (code: number) => void,
     async (...args) => {
       const command = args.at(-1);
       if (!(command instanceof Command)) return;
+      const empty = command.registeredArguments.find(
+        ({ variadic }, index) => !variadic && command.args[index] === '',
+      );
+      // Such as `"$KEY"` of a script that has not set it.
+      if (empty !== undefined) throw new CommandError('usage', `the argument <${empty.name()}> is empty`);
       const { run: runCommand } = await load();
       const operands = command.args.length > 0 ? { operands: command.args } : {};
       const { envFrom, ...given } = command.optsWithGlobals<{ envFrom?: string; color: string }>();

@@ -27,6 +27,16 @@ describe('the version', () => {
   });
 });
 
+test.each([
+  [['keys', 'revoke', ''], 'the argument <key> is empty'],
+  [['users', 'revoke', ''], 'the argument <user> is empty'],
+  [['memory', 'import', ''], 'the argument <file> is empty'],
+  [['config', 'validate', ''], 'the name of a file is empty'],
+])('`agctl %j` names the empty argument, before it asks anybody', async (args, message) => {
+  const { code, stderr } = await cli(args);
+  expect([code, stderr.split('\n')[0]]).toEqual([2, `error: ${message}`]);
+});
+
 describe('help', () => {
   test('`agctl` without arguments prints the commands and exits with 0', async () => {
     const { code, stdout, stderr } = await cli([]);

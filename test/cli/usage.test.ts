@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { budgetGateway } from '../kit/budgets.ts';
 import { cli } from '../kit/cli.ts';
 import { fakeAdmin, says } from '../kit/fake-admin.ts';
-import { temporaryFolder } from '../kit/folder.ts';
 import { gateway } from '../kit/gateway.ts';
 
 const SUMS = {
@@ -83,24 +81,11 @@ describe('`agctl usage`', () => {
     expect(stderr).toContain(`the gateway has no database for ${what}: set config.database.url`);
   });
 
-  test('an unknown group is refused with all groups', async () => {
-    await using folder = await temporaryFolder();
-    await using gate = await budgetGateway(
-      { address: '127.0.0.1:1' },
-      folder.path,
-      {},
-      { options: { admin: true } },
-    );
-    const { code, stderr } = await cli([
-      'usage',
-      '--by',
-      'model,colour',
-      '--admin',
-      new URL(gate.admin).host,
-    ]);
-    expect(code).toBe(2);
+  test('an unknown group is refused with all groups, before a gateway is asked', async () => {
+    const { code, stderr, asked } = await run(USAGE, '--by', 'model,colour');
+    expect([code, asked]).toEqual([2, []]);
     expect(stderr).toContain(
-      'by has the unknown value "colour": expected key, user, group, provider, model,',
+      '--by has the unknown value "colour": expected key, user, group, provider, model,',
     );
   });
 });

@@ -65,8 +65,8 @@ async function checkFile(file: string, context: Context): Promise<CheckedFile> {
   try {
     text = readConfigFile(file);
   } catch (error) {
-    // The remaining files are still validated.
-    if (!(error instanceof CommandError)) throw error;
+    // The remaining files are still validated. Of one without a name, no place could be shown.
+    if (!(error instanceof CommandError) || file === '') throw error;
     return { file, envFile: undefined, loaded: undefined, diagnostics: [unreadable(file, error)] };
   }
   const { env, cwd, envFile } = forConfig(context, file);

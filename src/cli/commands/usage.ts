@@ -2,7 +2,7 @@ import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { jsonIn, membersOf, numberIn, textIn } from '../../core/foreign.ts';
 import { escapeControls } from '../../core/log.ts';
 import { displayWidth } from '../../core/render/width.ts';
-import type { UsageSums } from '../../core/usage.ts';
+import { type UsageSums, usageGroupsIn } from '../../core/usage.ts';
 import type { Run } from '../context.ts';
 import { type AdminOptions, adminAddress } from '../proxy/address.ts';
 import { ask, notAnAdmin } from '../proxy/admin-client.ts';
@@ -36,6 +36,8 @@ const TITLES = ['REQUESTS', 'ERRORS', 'REFUSED', 'INPUT', 'OUTPUT', 'CACHED', 'U
 /** Prints what the gateway has recorded of usage. */
 export const run: Run<Options> = async (options, context) => {
   await spanOption('--since', options.since);
+  const groups = usageGroupsIn(options.by);
+  if (typeof groups === 'string') throw new CommandError('usage', `--${groups}`);
   const address = adminAddress(options, context);
   const query = new URLSearchParams({ by: options.by, since: options.since });
   const { body } = await ask(address, { method: 'GET', path: `/api/usage?${query}` });

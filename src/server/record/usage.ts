@@ -1,14 +1,14 @@
 import { LIMITS } from '../../core/limits.ts';
 import { integer, number, optionalText, time } from '../../core/sql-row.ts';
-import type { UsageSums } from '../../core/usage.ts';
+import { USAGE_GROUPS, type UsageGroup, type UsageSums } from '../../core/usage.ts';
 import type { Database, SqlRow, SqlValue } from '../kernel/database.ts';
 import { usdOf } from './money.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
-/** What usage is summed by, and the column of each. Days begin at midnight UTC. */
-const GROUPS = {
+/** The column of each. Days begin at midnight UTC. */
+const GROUPS: Readonly<Record<UsageGroup, string>> = {
   key: 'caller',
   user: 'user_name',
   group: 'user_group',
@@ -19,11 +19,7 @@ const GROUPS = {
   protocol: 'protocol',
   day: 'hour / 24',
   hour: 'hour',
-} as const;
-
-export type UsageGroup = keyof typeof GROUPS;
-// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the keys of a constant
-export const USAGE_GROUPS = Object.keys(GROUPS) as readonly UsageGroup[];
+};
 
 export interface UsageQuery {
   /** Unix time in ms. Whole hours are counted, and before `LIMITS.usageHours` whole days. */
