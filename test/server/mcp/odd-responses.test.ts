@@ -279,7 +279,7 @@ describe('members whose conversion to text throws', () => {
 describe('a number or length that a server chose', () => {
   const answer = (result: string): string => `{"jsonrpc":"2.0","id":@id,"result":${result}}`;
 
-  test.each(['1e400', '-1e400', '9007199254740993', '-1', '1e21', '"x"', '{}', 'null'])(
+  test.each(['1e400', '-1e400', '9007199254740993', '-1', '1e21', '"x"', '{}'])(
     'is passed on as %s in ttl, pollInterval and progress, and drives nothing',
     async (number) => {
       const task = `{"taskId":"1","status":"working","ttl":${number},"pollInterval":${number},"createdAt":"x"}`;

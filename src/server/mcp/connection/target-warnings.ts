@@ -94,14 +94,31 @@ export function warnAboutToolNames(log: Log, target: Target, names: readonly unk
   warn(log, target, 'is used twice', [...repeated]);
 }
 
+/** Logs a tool that is left out, since clients would refuse all tools with it. Logged once per target. */
+export function warnAboutUnreadableTool(log: Log, target: Target, name: string): void {
+  if (isFirst(target, 'inputSchema'))
+    log.warn(
+      'mcp',
+      'target lists a tool whose inputSchema accepts no object; clients cannot call it, so it is left out',
+      {
+        target: target.name,
+        name: name.slice(0, LOGGED_LENGTH),
+      },
+    );
+}
+
 function warn(log: Log, target: Target, problem: string, names: readonly unknown[]): void {
-  if (names.length === 0) return;
-  const known = logged.get(target) ?? new Set();
-  if (known.has(problem)) return;
-  logged.set(target, known.add(problem));
+  if (names.length === 0 || !isFirst(target, problem)) return;
   log.warn('mcp', `target lists a tool whose name ${problem}`, {
     target: target.name,
     name: String(names[0]).slice(0, LOGGED_LENGTH),
     count: names.length,
   });
+}
+
+function isFirst(target: Target, problem: string): boolean {
+  const known = logged.get(target) ?? new Set();
+  if (known.has(problem)) return false;
+  logged.set(target, known.add(problem));
+  return true;
 }

@@ -1,5 +1,5 @@
 import { ERRORS, errorType, messageOf } from '../../../core/errors.ts';
-import { membersOf } from '../../../core/foreign.ts';
+import { membersOf, parseJson } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { mcpProblem } from '../../../core/outcome.ts';
 import type { EventStream } from '../../../core/sse.ts';
@@ -12,8 +12,10 @@ import type { CallHandler, JsonRpcConnection } from '../connection/json-rpc-conn
 import type { Target } from '../connection/target.ts';
 import { publicProblem, signInOf, TargetFailure, UpstreamStatusError } from '../connection/target-failure.ts';
 import { LIST_METHODS, UnknownItemError } from '../names/names.ts';
+import { withoutNulls } from '../protocol/absent-members.ts';
 import type { RpcMessage } from '../protocol/message.ts';
 import { errorMessage, RPC, RpcError } from '../protocol/protocol.ts';
+import { readableResult } from '../protocol/readable-result.ts';
 import type { ItemAccess, McpFields, MessageGuards, ShownBundle } from '../request-fields.ts';
 import type { Session } from '../session/session.ts';
 import { UpstreamSessionLost } from '../targets/http/session-loss.ts';
@@ -204,7 +206,12 @@ class ForwardedCall implements CallHandler {
     const { target } = this.#connection;
     observer?.callEnded(traceName(target), this.#since, statusOf(target), 'mcp', problem);
     const { session, stream } = this.#call;
-    const own = rewrite === undefined ? text : rewrite(text, response);
+    const own = readableResult(
+      rewrite === undefined ? text : rewrite(text, response),
+      this.#message.method,
+      response.result,
+      this.#call.meta !== undefined,
+    );
     const { limitsResults } = session.options;
     session.requests.end(stream, limitsResults ? limitedResult(this.#call, target, this.#message, own) : own);
   }
@@ -297,7 +304,10 @@ export async function endList(call: ClientCall, text: string): Promise<void> {
   const targets = call.session.connections.map(({ target }) => target.name);
   const checked = call.guards && (await call.guards.response(text, call.message, targets, call.signal));
   recordError(call, checked?.error);
-  call.stream.end(checked?.text ?? text);
+  const shown = checked?.text ?? text;
+  call.stream.end(
+    shown.includes('null') ? withoutNulls(shown, 'result', membersOf(parseJson(shown))['result']) : shown,
+  );
 }
 
 /** Ends the stream of a call with a JSON-RPC error. */

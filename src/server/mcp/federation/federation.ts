@@ -1,4 +1,4 @@
-import { membersOf, stringIn } from '../../../core/foreign.ts';
+import { elementsOf, membersOf, stringIn } from '../../../core/foreign.ts';
 import { edit, valueAt } from '../../kernel/json/json-text.ts';
 import type { Connection } from '../connection/connection.ts';
 import { ReplayedRequests } from '../connection/replayed-requests.ts';
@@ -20,6 +20,7 @@ import {
 import { UNANNOUNCED } from '../protocol/initialize-result.ts';
 import { parseMessage, type RpcMessage } from '../protocol/message.ts';
 import { MODERN_REQUESTS, RPC, RpcError, resultMessage, SESSION_REQUESTS } from '../protocol/protocol.ts';
+import { isReadableTool } from '../protocol/readable-tool.ts';
 import type { McpFields, MessageGuards } from '../request-fields.ts';
 import type { ClientCall, Rewrite } from './call.ts';
 import { answerFailure, endList, fail, forward, recordArguments } from './call.ts';
@@ -161,19 +162,22 @@ function listRewrite(
   const isTool = list.kind === 'tool';
   const isFiltered = access !== undefined || (isTool && (target.tools ?? target.pins) !== undefined);
   const allows = (own: string): boolean => access?.allows(list.kind, target.name, own) ?? true;
-  const filter: Rewrite | undefined = isFiltered
-    ? (text) => filterList(text, list, call, connection, allows)
-    : undefined;
-  if (!isTool) return filter;
+  const filter: Rewrite = (text, { result }) =>
+    isFiltered || !areReadable(result, call) ? filterList(text, list, call, connection, allows) : text;
+  if (!isTool) return isFiltered ? filter : undefined;
   const checked = checkingToolNames(call, connection, filter);
   if (call.session.keptResults === undefined) return checked;
   return (text, response) => listingReadTool(call, checked(text, response));
 }
 
+/** Whether clients can read all tools of a list. */
+const areReadable = (result: unknown, { meta }: ClientCall): boolean =>
+  elementsOf(membersOf(result)['tools']).every((tool) => isReadableTool(tool, meta !== undefined));
+
 function checkingToolNames(
   { session, message }: ClientCall,
   { target }: Connection,
-  filter?: Rewrite,
+  filter: Rewrite,
 ): Rewrite {
   return (text, response) => {
     const { tools } = membersOf(response.result);
@@ -192,7 +196,7 @@ function checkingToolNames(
         isMore,
       );
     }
-    return filter === undefined ? text : filter(text, response);
+    return filter(text, response);
   };
 }
 

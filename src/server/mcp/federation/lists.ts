@@ -9,11 +9,12 @@ import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
 import { ListPages } from '../connection/list-pages.ts';
 import { toolsListed } from '../connection/seen-tools.ts';
 import { signInOf, UpstreamStatusError, withTimeout } from '../connection/target-failure.ts';
-import { warnAboutToolNames } from '../connection/target-warnings.ts';
+import { warnAboutToolNames, warnAboutUnreadableTool } from '../connection/target-warnings.ts';
 import { type ItemKind, type ListMethod, outwardName, outwardTask } from '../names/names.ts';
 import { UNANNOUNCED } from '../protocol/initialize-result.ts';
 import type { RpcMessage } from '../protocol/message.ts';
 import { RPC, RpcError } from '../protocol/protocol.ts';
+import { readableTool } from '../protocol/readable-tool.ts';
 import { waitForFirstTarget } from '../session/initialize.ts';
 import { UpstreamSessionLost } from '../targets/http/session-loss.ts';
 import type { ListSource } from '../tool-pinning/tool-pins.ts';
@@ -230,7 +231,10 @@ export function listSource({ session }: ClientCall, connection: Connection): Lis
   return { rpc: connection.rpc, changes: session.nameIndex.changesOf(connection) };
 }
 
-/** The tools that clients see: those that `targets[].tools` shows and that match their pins, with their new names. */
+/**
+ * The tools that clients see: those that `targets[].tools` shows, that match their pins and that clients can read, with their new
+ * names.
+ */
 function shownTools(items: ListedItem[], call: ClientCall, connection: Connection): ListedItem[] {
   const { tools, pins } = connection.target;
   recordListed(
@@ -251,8 +255,15 @@ function shownTools(items: ListedItem[], call: ClientCall, connection: Connectio
     shown.map(({ name }) => clientName(name)),
   );
   const accepted = pins === undefined ? shown : pins.check(shown, listSource(call, connection));
-  if (tools === undefined) return accepted;
-  return accepted.map((item) => ({ ...item, text: tools.edit(item.text, item.own) }));
+  return accepted.flatMap((item) => {
+    // Pins are those of the target's own definition.
+    const text = readableTool(item.text, call.meta !== undefined);
+    if (text === undefined) {
+      warnAboutUnreadableTool(call.session.options.log, connection.target, item.own);
+      return [];
+    }
+    return [{ ...item, text: tools === undefined ? text : tools.edit(text, item.own) }];
+  });
 }
 
 /** An item as the bundle of the call shows it. */

@@ -2,6 +2,7 @@ import { isRecord, jsonIn, membersOf, parseJson } from '../../../core/foreign.ts
 import { foldedName, isOver, repeatedMember, shownName, structureOf } from '../../../core/json-members.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { eachMember, edit, members, type Span } from '../../kernel/json/json-text.ts';
+import { withoutNulls } from './absent-members.ts';
 import { META, RPC, RpcError } from './protocol.ts';
 import { isRpcError, isUsualResponse, repairedMessage } from './repaired-message.ts';
 
@@ -84,6 +85,10 @@ function classify(text: string, value: Readonly<Record<string, unknown>>, isFrom
   }
   if (params !== undefined && !isRecord(params)) {
     throw new RpcError(RPC.invalidRequest, 'expected "params" to be an object');
+  }
+  if (isFromTarget && !isResponse) {
+    const plain = withoutNulls(text, 'params', params);
+    if (plain !== text) return classify(plain, membersOf(parseJson(plain)), isFromTarget);
   }
   if (params !== undefined) checkParamKeys(text, paramsAt, params);
   if (!isResponse && typeof method !== 'string')

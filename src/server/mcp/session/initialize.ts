@@ -13,6 +13,7 @@ import {
   TargetFailure,
   timeoutMessage,
 } from '../connection/target-failure.ts';
+import { withoutNulls } from '../protocol/absent-members.ts';
 import { type InitializeResult, lowestRevision, UNANNOUNCED } from '../protocol/initialize-result.ts';
 import type { RpcMessage } from '../protocol/message.ts';
 import {
@@ -166,9 +167,9 @@ export async function initializeResponse(
   const [only] = ready;
   if (session.connections.length === 1 && only !== undefined) {
     const { message, result } = await only.ready(NO_HEADERS);
-    const idSpan = valueAt(message.text, ['id']);
-    const text =
-      idSpan === undefined ? message.text : edit(message.text, [{ ...idSpan, text: request.id ?? 'null' }]);
+    const own = withoutNulls(message.text, 'result', message.result);
+    const idSpan = valueAt(own, ['id']);
+    const text = idSpan === undefined ? own : edit(own, [{ ...idSpan, text: request.id ?? 'null' }]);
     return {
       text: session.keptResults === undefined ? text : announcingResources(text),
       version: result.protocolVersion,
@@ -191,7 +192,8 @@ export async function initializeResponse(
     serverInfo: { name: 'agctl', version: VERSION },
     instructions: instructions(results, session.options.prefixed),
   };
-  return { text: resultMessage(request.id ?? 'null', JSON.stringify(merged)), version };
+  const text = resultMessage(request.id ?? 'null', JSON.stringify(merged));
+  return { text: withoutNulls(text, 'result', merged), version };
 }
 
 /** A response to `initialize` or `server/discover` with other instructions, if there are any. */

@@ -2,6 +2,7 @@ import { VERSION } from '../../../../core/version.ts';
 import { edit, valueAt } from '../../../kernel/json/json-text.ts';
 import { publicProblem, signInOf } from '../../connection/target-failure.ts';
 import { answerError, forward } from '../../federation/call.ts';
+import { withoutNulls } from '../../protocol/absent-members.ts';
 import { META, RPC, RpcError, resultMessage, SUPPORTED_REVISIONS } from '../../protocol/protocol.ts';
 import { announcingResources, withResources } from '../../result-limits/announced.ts';
 import { instructions, mergedCapabilities, withInstructions } from '../../session/initialize.ts';
@@ -60,7 +61,8 @@ export async function discover(call: ModernCall): Promise<void> {
       cacheScope: 'private',
       ...(serverInfo !== undefined && { _meta: { [META.serverInfo]: serverInfo } }),
     };
-    stream.end(resultMessage(message.id ?? 'null', JSON.stringify(result)));
+    const answer = resultMessage(message.id ?? 'null', JSON.stringify(result));
+    stream.end(withoutNulls(answer, 'result', result));
   } catch (error) {
     const name = only?.target.name ?? '';
     answerError(call, new RpcError(RPC.internalError, publicProblem(name, error, ' is not available:')));

@@ -1,0 +1,27 @@
+import { elementsOf, isRecord, membersOf } from '../../../core/foreign.ts';
+import { edit, valueAt, withoutMembers } from '../../kernel/json/json-text.ts';
+import { withoutNulls } from './absent-members.ts';
+
+/** Methods whose result is that of a tool. */
+const TOOL_RESULTS: ReadonlySet<string> = new Set(['tools/call', 'tasks/result']);
+
+/**
+ * A response, as JSON text, that clients can read, of which `result` was parsed. `isModern`: those of revision 2026-07-28, in which
+ * `structuredContent` may be any value. Before, it is an object, and clients refuse a result with a list there
+ * (naw103/foremerge#28): the list becomes the text that other clients expect, if there is none.
+ */
+export function readableResult(text: string, method: string, result: unknown, isModern: boolean): string {
+  const plain = withoutNulls(text, 'result', result);
+  const { structuredContent, content } = membersOf(result);
+  if (isModern || structuredContent === undefined || isRecord(structuredContent)) return plain;
+  if (!TOOL_RESULTS.has(method)) return plain;
+  const bare = withoutMembers(plain, ['result'], (key) => key === 'structuredContent');
+  if (structuredContent === null || elementsOf(content).length > 0) return bare;
+  const span = valueAt(bare, ['result']);
+  if (span === undefined) return bare;
+  const block = { type: 'text', text: JSON.stringify(structuredContent) };
+  const rest = withoutMembers(bare.slice(span.start, span.end), [], (key) => key === 'content');
+  const members = rest.slice(1, -1).trim();
+  const shown = `{${members === '' ? '' : `${members},`}"content":${JSON.stringify([block])}}`;
+  return edit(bare, [{ ...span, text: shown }]);
+}
