@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ERAS } from '../../kit/both-eras.ts';
 import { mcpConfig } from '../../kit/config.ts';
+import { openEvents } from '../../kit/event-stream.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { openSession, toolCall } from '../../kit/mcp.ts';
 import { metaKey } from '../../kit/modern.ts';
@@ -8,7 +9,8 @@ import type { Answers } from '../../kit/scripted-answers.ts';
 import { overHttp, overStdio, TRANSPORTS } from '../../kit/scripted-server.ts';
 
 // Servers that return ids and progress tokens in another form than they got them: python-sdk#192, #961, #1720, neuro-san#526 (as
-// text), radare2-mcp#68, helidon-mcp#65 (null in errors), mcp-go#201.
+// text), radare2-mcp#68, helidon-mcp#65 (null in errors), mcp-go#201. That make up tokens: twentyhq/twenty#24559, or use them after the
+// response: lennix1337/Genexus18MCP#44. Cursor ends the connection for an unknown token.
 
 /** A server that answers every request under these ids. */
 const answeringAs = (id: string): Answers => {
@@ -26,6 +28,9 @@ const answeringAs = (id: string): Answers => {
 const NULL_ERROR = '{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"bad arguments"}}';
 const NO_ID_ERROR = '{"jsonrpc":"2.0","error":{"code":-32602,"message":"bad arguments"}}';
 const RESULT = '{"jsonrpc":"2.0","id":@id,"result":{"content":[]}}';
+
+const progress = (token: string, at: number): string =>
+  `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":${token},"progress":${at},"total":null}}`;
 
 const warnings = (gate: TestGateway): string[] =>
   gate.log.filter((line) => line.includes('whose id is none of a request'));
@@ -55,8 +60,6 @@ describe.each(ERAS)('a caller of revision %s', (_revision, connect) => {
     });
 
     test('gets progress if the server returns its token as text', async () => {
-      const progress = (token: string, at: number): string =>
-        `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":${token},"progress":${at}}}`;
       await using server = await start({
         'tools/call': [progress('"@token"', 1), progress('@token.0', 2), progress('@token', 3), RESULT],
       });
@@ -70,6 +73,31 @@ describe.each(ERAS)('a caller of revision %s', (_revision, connect) => {
         { progressToken: 5, progress: 3 },
       ]);
     });
+  });
+});
+
+describe.each(TRANSPORTS)('progress that a server over %s sends', (name, start) => {
+  test('with a token of its own or after the response reaches no client as such', async () => {
+    const changed = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}';
+    await using server = await start({
+      initialize:
+        '{"jsonrpc":"2.0","id":@id,"result":{"protocolVersion":@version,"capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}',
+      'tools/call': [progress('"made-up"', 1), RESULT, progress('"late"', 2), changed],
+    });
+    await using gate = await gateway(mcpConfig([server.target]));
+    const session = await openSession(`${gate.url}/mcp`);
+    await using events = await openEvents(`${gate.url}/mcp`, { session: session.id });
+    const params = { name: 't', arguments: {} };
+    const call = { jsonrpc: '2.0', id: 7, method: 'tools/call' };
+    const without = await session.send({ ...call, params });
+    expect(without.messages).toEqual([{ jsonrpc: '2.0', id: 7, result: { content: [] } }]);
+    const { messages } = await session.send({ ...call, params: { ...params, _meta: { progressToken: 5 } } });
+    // Over HTTP, it is known which call a message belongs to.
+    expect(messages.slice(0, -1).map((message) => message.params)).toEqual(
+      name.startsWith('HTTP with') ? [{ progressToken: 5, progress: 1 }] : [],
+    );
+    if (!name.startsWith('HTTP with')) await events.next(({ method }) => method?.endsWith('list_changed'));
+    expect(events.messages.filter(({ method }) => method === 'notifications/progress')).toEqual([]);
   });
 });
 

@@ -7,7 +7,7 @@ import type { InitializeResult } from '../protocol/initialize-result.ts';
 import { parseMessage, type RpcMessage } from '../protocol/message.ts';
 import { MODERN_REVISION, notificationMessage, resultMessage } from '../protocol/protocol.ts';
 import type { ClientHeaders } from './client-headers.ts';
-import { JsonRpcConnection } from './json-rpc-connection.ts';
+import { JsonRpcConnection, PROGRESS } from './json-rpc-connection.ts';
 import { ReplayedRequests } from './replayed-requests.ts';
 import type { Target } from './target.ts';
 import {
@@ -261,15 +261,23 @@ export class Connection {
   }
 
   #createRpc(): JsonRpcConnection {
-    const rpc = new JsonRpcConnection(this.target, this.#log, (message) =>
-      this.#onUnrelated(this, message, rpc),
-    );
+    const rpc = new JsonRpcConnection(this.target, this.#log, (message) => {
+      if (!this.#isLateProgress(message)) this.#onUnrelated(this, message, rpc);
+    });
     rpc.onClosed = (error) => {
       // While connecting, the attempt itself reports the failure.
       if (this.#rpc === rpc) this.#fail(error);
     };
     rpc.onSessionLost = () => void this.#reinitialize(rpc);
     return rpc;
+  }
+
+  /**
+   * Whether a message is about a request that nobody waits for any more, or that never was. Clients take an unknown token for an
+   * error, and some close the connection (lennix1337/Genexus18MCP#44). Progress of a task follows the response to its request.
+   */
+  #isLateProgress({ method }: RpcMessage): boolean {
+    return method === PROGRESS && this.capabilities !== undefined && this.capabilities['tasks'] === undefined;
   }
 
   async #connect(headers: ClientHeaders, isFirst: boolean): Promise<Ready> {

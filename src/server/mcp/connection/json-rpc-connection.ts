@@ -294,11 +294,15 @@ export class JsonRpcConnection {
    * token) and while only one call is in flight. Other messages are sent on the session's GET stream.
    */
   #related(message: RpcMessage, inReplyTo: number | undefined): PendingCall | undefined {
-    if (inReplyTo !== undefined) return this.#pending.get(inReplyTo);
+    const isProgress = message.method === PROGRESS;
+    if (inReplyTo !== undefined) {
+      const call = this.#pending.get(inReplyTo);
+      return isProgress && call?.progressToken === undefined ? undefined : call;
+    }
     // Over stdio, notifications of revision 2026-07-28 name the request that subscribed to them.
     const subscription = membersOf(message.params['_meta'])[META.subscription];
     if (subscription !== undefined) return this.#pendingOf(numberOfId(subscription));
-    if (message.method === 'notifications/progress') {
+    if (isProgress) {
       const token = message.params['progressToken'];
       const calls = this.#pending.values();
       return (
@@ -346,6 +350,9 @@ export class JsonRpcConnection {
   }
 }
 
+/** The method of progress, which names its request by a token. */
+export const PROGRESS = 'notifications/progress';
+
 const TOKEN_OF_REQUEST = ['params', '_meta', 'progressToken'];
 const TOKEN_OF_PROGRESS = ['params', 'progressToken'];
 
@@ -355,11 +362,10 @@ const isSameToken = (sent: unknown, received: unknown): boolean =>
   (typeof received === 'number' || typeof received === 'string') &&
   String(sent) === String(received);
 
-/** A progress notification with the token that the caller used. */
+/** A progress notification with the token that the caller used, also if the server has made up another one (twentyhq/twenty#24559). */
 function withToken(message: RpcMessage, { ownToken, progressToken }: PendingCall): RpcMessage {
-  if (message.method !== 'notifications/progress') return message;
-  const received = message.params['progressToken'];
-  const isOwn = progressToken === received || !isSameToken(progressToken, received);
+  if (message.method !== PROGRESS) return message;
+  const isOwn = progressToken === message.params['progressToken'];
   const token = ownToken ?? (isOwn ? undefined : JSON.stringify(progressToken));
   const span = token === undefined ? undefined : valueAt(message.text, TOKEN_OF_PROGRESS);
   return token === undefined || span === undefined
