@@ -91,8 +91,6 @@ function supervise(child: Process, command: Command, events: ChildEvents): Child
   );
   const endLastLine = splitLines(child.stdout, events);
   child.stderr.on('data', (chunk: Buffer) => errors.push(chunk));
-  // A write to a child that has closed its stdin: its exit gives the reason.
-  child.stdin.on('error', () => undefined);
   let stopping = false;
   let isReported = false;
   const report = (reason: string): void => {
@@ -102,14 +100,18 @@ function supervise(child: Process, command: Command, events: ChildEvents): Child
       exitFailure(stopping ? 'was stopped by the gateway' : reason, command, stopping ? '' : errors.last()),
     );
   };
-  // A server without stdout cannot answer any more.
-  child.stdout.once('end', () => {
+  const isOfNoUse = (reason: string): void => {
     // An exit, which has a better reason, usually follows at once.
     setTimeout(() => {
       if (!GROUPS.has(pid)) return;
       killGroup(pid, 'SIGKILL');
-      report('closed its output');
+      report(reason);
     }, LIMITS.childExitGrace).unref();
+  };
+  // A server without stdout cannot answer any more, and one without stdin gets no requests (bensons/mcp-exec#23).
+  child.stdout.once('end', () => isOfNoUse('closed its output'));
+  child.stdin.on('error', () => {
+    if (!stopping) isOfNoUse('closed its input');
   });
   const exited = new Promise<void>((resolve) => {
     child.once('exit', (code, signal) => {
@@ -192,7 +194,7 @@ function killGroup(pid: number, signal: NodeJS.Signals): void {
 }
 
 /**
- * Splits stdout into lines, each of at most `LIMITS.targetMessageBytes`. JSON without a line break is a line after
+ * Splits stdout into lines, each of at most `LIMITS.targetMessageBytes`; the rest of a longer one is dropped. JSON without a line break is a line after
  * `LIMITS.unfinishedMessageWait`, and so is anything at the end: some servers write no last line break. Returns a function that
  * ends the last line.
  */
@@ -200,10 +202,12 @@ function splitLines(stdout: Readable, events: ChildEvents): () => void {
   let parts: Buffer[] = [];
   let size = 0;
   let timer: NodeJS.Timeout | undefined;
-  const endLine = (isOver: boolean): void => {
+  /** Whether what follows belongs to a line that is over the limit. */
+  let isOver = false;
+  const endLine = (isLast: boolean): void => {
     if (size === 0) return;
     const line = Buffer.concat(parts);
-    if (!isOver && !isJson(line.toString('utf8'))) return;
+    if (!isLast && !isJson(line.toString('utf8'))) return;
     parts = [];
     size = 0;
     events.line(line);
@@ -215,7 +219,13 @@ function splitLines(stdout: Readable, events: ChildEvents): () => void {
   stdout.once('end', endLastLine);
   stdout.on('data', (chunk: Buffer) => {
     let from = 0;
-    for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, from)) {
+    if (isOver) {
+      const end = chunk.indexOf(10);
+      if (end === -1) return;
+      isOver = false;
+      from = end + 1;
+    }
+    for (let at = chunk.indexOf(10, from); at !== -1; at = chunk.indexOf(10, from)) {
       parts.push(chunk.subarray(from, at));
       const [only] = parts;
       const line = parts.length === 1 && only !== undefined ? only : Buffer.concat(parts);
@@ -232,6 +242,7 @@ function splitLines(stdout: Readable, events: ChildEvents): () => void {
     if (size > LIMITS.targetMessageBytes) {
       parts = [];
       size = 0;
+      isOver = true;
       events.line(OVERSIZED);
     }
   });

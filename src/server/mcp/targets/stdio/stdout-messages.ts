@@ -10,7 +10,7 @@ type Events = Pick<ChannelEvents, 'message' | 'invalid' | 'failed' | 'awaits' | 
 /**
  * Reads the messages in the lines that a server writes to stdout: one per line (MCP, "stdio"). Also read are messages whose
  * text is unambiguous although the server breaks that rule: JSON on several lines, arrays of messages, messages without a line
- * break between them, and colours around them. Anything else is logged, and if it was a response, its call fails instead of
+ * break between them, and control sequences of a terminal around them. Anything else is logged, and if it was a response, its call fails instead of
  * waiting. A message after other text on its line is not read: what a server logs, such as a fetched page, may contain one.
  */
 export class StdoutMessages {
@@ -172,13 +172,17 @@ function objectsIn(text: string): string[] | undefined {
   return parts.every(isObject) ? parts : undefined;
 }
 
-/** Colours of a terminal. Control characters in JSON are escaped. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they begin with one.
-const COLOURS = /\u001b\[[\d;]*m/g;
+/**
+ * Control sequences of a terminal (ECMA-48): colours, the cursor, and texts such as titles and the progress of `dotnet run`, which end
+ * with BEL or ST (modelcontextprotocol/csharp-sdk#791). Control characters in JSON are escaped.
+ */
+const CONTROL_SEQUENCES =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they begin with one.
+  /\u001b(?:\[[0-?]*[ -/]*[@-~]|[\]P^_X][^\u0007\u001b]*(?:\u0007|\u001b\\)|[ -/]*[0-Z\\`-~])/g;
 
-/** A text without colours, and without white space and NUL characters around it. */
+/** A text without control sequences, and without white space and NUL characters around it. */
 function withoutMarks(text: string): string {
-  const plain = (text.includes('\u001b') ? text.replace(COLOURS, '') : text).trim();
+  const plain = (text.includes('\u001b') ? text.replace(CONTROL_SEQUENCES, '') : text).trim();
   let start = 0;
   let end = plain.length;
   while (plain.charCodeAt(start) === 0) start += 1;

@@ -159,6 +159,34 @@ describe('a child process that exits', () => {
   });
 });
 
+test('a child process that closes its stdin is ended when it gets a message, and the next call starts another', async () => {
+  // bensons/mcp-exec#23: it would never answer.
+  const script = `
+    const { closeSync, writeSync } = require('node:fs');
+    const result = (method, params) => method === 'initialize'
+      ? { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 's', version: '1' } }
+      : { content: [{ type: 'text', text: 'called' }] };
+    process.stdin.on('data', (text) => {
+      for (const line of String(text).trim().split('\\n')) {
+        const { id, method, params } = JSON.parse(line);
+        if (id === undefined) continue;
+        writeSync(1, JSON.stringify({ jsonrpc: '2.0', id, result: result(method, params) }) + '\\n');
+        if (method === 'tools/call') process.stdin.destroy(), closeSync(0);
+      }
+    });
+    setInterval(() => undefined, 1000);`;
+  await using gate = await gateway(
+    mcpConfig([
+      { name: 'a', stdio: { cmd: process.execPath, args: ['-e', script.replaceAll('$', '$$$$')] } },
+    ]),
+  );
+  const session = await openSession(`${gate.url}/mcp`);
+  const call = () => session.request('tools/call', { name: 't', arguments: {} });
+  expect((await call()).result.content[0].text).toBe('called');
+  expect((await call()).error.message).toBe('target "a" closed its input');
+  await until(async () => (await call()).result !== undefined);
+});
+
 describe('stderr of a stdio target', () => {
   test('the error of a stdio target that exits includes the first lines of its last errors on stderr', async () => {
     // What npx writes for a package that does not exist.

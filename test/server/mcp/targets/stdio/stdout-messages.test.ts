@@ -63,6 +63,20 @@ describe('lines of stdout', () => {
     ['NUL characters alone around a message', [`\0\0${ANSWER}\0`], [ANSWER]],
     ['NUL characters alone', ['\0\0'], []],
     ['colours in a message', ['{"a":\u001b[33m1\u001b[0m}'], ['{"a":1}']],
+    // modelcontextprotocol/csharp-sdk#791: `dotnet run` writes the cursor, a title and the progress to a pipe, too.
+    ...[
+      '\u001b[?25l',
+      '\u001b[2K\r',
+      '\u001b[1F',
+      '\u001b[?1h\u001b=',
+      '\u001b(B',
+      '\u001b]0;dotnet\u0007',
+      '\u001b]9;4;3;\u001b\\',
+    ].map((sequence): [string, string[], string[]] => [
+      `${JSON.stringify(sequence)} around a message`,
+      [sequence + ANSWER + sequence],
+      [ANSWER],
+    ]),
     ['an object of JavaScript on one line', ['{ port: 1 }'], ['{ port: 1 }']],
     ['a text', ['Server started'], [NOT_JSON]],
     ['a text that ends like an object', ['started {"port":1}'], [NOT_JSON]],
