@@ -2,12 +2,11 @@ import type { BodyWriter } from './body-writer.ts';
 import { LIMITS } from './limits.ts';
 
 /**
- * One server-sent event as text. Line breaks inside `data` become several `data:` lines, which a reader joins
- * again (HTML standard, "Server-sent events" §9.2.6).
+ * One server-sent event as text. A line break in `data`, which is JSON, is white space: as several `data:` lines, which a reader has to
+ * join (HTML standard, "Server-sent events" §9.2.6), simple clients read each as a message (profullstack/sh1pt#705, FellouAI/eko#287).
  */
 function formatEvent(data: string, event = 'message', id?: string): string {
-  const lines = /[\r\n]/.test(data) ? data.split(/\r\n|\r|\n/).join('\ndata: ') : data;
-  const frame = `event: ${event}\ndata: ${lines}\n\n`;
+  const frame = `event: ${event}\ndata: ${/[\r\n]/.test(data) ? data.replaceAll(/[\r\n]+/g, ' ') : data}\n\n`;
   return id === undefined ? frame : `id: ${id}\n${frame}`;
 }
 

@@ -51,3 +51,16 @@ test.each([
     expect(own.stream.resume(1)).toBe(true);
   },
 );
+
+test('a message with line breaks is one line of data, which simple clients do not join', async () => {
+  const stream = new EventStream();
+  const server = createServer((_, response) => {
+    stream.attach(response);
+    stream.send('{\r\n  "a":\n1\r}');
+    stream.end('{}');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const text = await (await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)).text();
+  server.close();
+  expect(text).toBe('event: message\ndata: {   "a": 1 }\n\nevent: message\ndata: {}\n\n');
+});
