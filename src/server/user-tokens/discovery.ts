@@ -152,7 +152,7 @@ function serverIn(
   issuer: string,
   server: URL,
 ): Discovered['server'] {
-  checkIssuer(metadata['issuer'], issuer);
+  const own = ownIssuer(metadata['issuer'], issuer);
   const endpoint = (name: string): string | undefined => {
     const text = metadata[name];
     if (text === undefined || text === null) return undefined;
@@ -173,7 +173,7 @@ function serverIn(
   const registration = endpoint('registration_endpoint');
   const revocation = endpoint('revocation_endpoint');
   return {
-    issuer,
+    issuer: own,
     authorization_endpoint: authorization,
     token_endpoint: token,
     ...(registration !== undefined && { registration_endpoint: registration }),
@@ -184,6 +184,17 @@ function serverIn(
       metadata['authorization_response_iss_parameter_supported'] === true,
     client_id_metadata_document_supported: metadata['client_id_metadata_document_supported'] === true,
   };
+}
+
+/**
+ * The issuer as the metadata names it. Without a path, it is the same with a slash at its end (RFC 3986 §6.2.3), which Google's MCP
+ * servers add in what they say of `https://accounts.google.com` (python-sdk#1919, hermes-agent#95508, opencode#50036). Throws otherwise.
+ */
+function ownIssuer(found: unknown, expected: string): string {
+  const isRoot = new URL(expected).pathname === '/';
+  if (isRoot && typeof found === 'string' && withoutSlash(found) === withoutSlash(expected)) return found;
+  checkIssuer(found, expected);
+  return expected;
 }
 
 /** Members of an object that are texts, for what the database keeps. */

@@ -13,7 +13,18 @@ type Library = typeof import('oauth4webapi');
 export interface OAuthClient {
   readonly id: string;
   readonly secret?: string;
+  /** How it authenticates, if the registration has said it. */
+  readonly method?: AuthMethod;
+  /** The scopes that it was registered for: some servers refuse all others (python-sdk, Ory Hydra). */
+  readonly scope?: string;
 }
+
+/** Methods with which the gateway can authenticate, the preferred one first (RFC 7591 §2). */
+const METHODS = ['client_secret_basic', 'client_secret_post', 'none'] as const;
+type AuthMethod = (typeof METHODS)[number];
+
+export const authMethodIn = (value: unknown): AuthMethod | undefined =>
+  METHODS.find((method) => method === value);
 
 /** What the server has issued. */
 export interface IssuedTokens {
@@ -148,8 +159,8 @@ export class OAuthRequests {
     return true;
   }
 
-  /** Registers the gateway (RFC 7591). Rejects with the reason. */
-  async register(): Promise<OAuthClient> {
+  /** Registers the gateway for these scopes (RFC 7591). Rejects with the reason. */
+  async register(scopes: readonly string[]): Promise<OAuthClient> {
     const { registration_endpoint: endpoint, issuer } = this.#server;
     const fix = `register the gateway there with the redirect URI ${this.#own.registeredUri}, and set \`oauth.clientId\``;
     if (endpoint === undefined)
@@ -157,6 +168,7 @@ export class OAuthRequests {
         `the authorization server ${issuer} registers no clients, as its metadata has no \`registration_endpoint\` (RFC 7591): ${fix}`,
       );
     const methods = this.#server.token_endpoint_auth_methods_supported;
+    const scope = scopes.join(' ');
     const oauth = await library();
     const response = await this.#answer(
       endpoint,
@@ -168,6 +180,8 @@ export class OAuthRequests {
           grant_types: ['authorization_code', 'refresh_token'],
           response_types: ['code'],
           token_endpoint_auth_method: methods === undefined ? 'client_secret_basic' : methodOf(methods),
+          // Without it, a client may get a default set (open-webui#29967), or none.
+          ...(scope !== '' && { scope }),
         },
         { [oauth.allowInsecureRequests]: true, [oauth.customFetch]: tokenFetch(this.#documents) },
       ),
@@ -175,7 +189,14 @@ export class OAuthRequests {
     try {
       const registered = await oauth.processDynamicClientRegistrationResponse(response);
       const secret = stringIn(registered['client_secret']);
-      return { id: registered.client_id, ...(secret !== undefined && { secret }) };
+      // RFC 7591 §3.2.1: the server may replace what was requested.
+      const method = authMethodIn(registered['token_endpoint_auth_method']);
+      return {
+        id: registered.client_id,
+        ...(secret !== undefined && { secret }),
+        ...(method !== undefined && { method }),
+        ...(scope !== '' && { scope }),
+      };
     } catch (error) {
       throw this.#failure(
         `${endpoint} did not register the gateway (RFC 7591): ${reasonOf(error, [])}: ${fix}`,
@@ -194,10 +215,10 @@ export class OAuthRequests {
     return new AppError('provider_failed', { detail: `target "${this.#own.target}": ${detail}` });
   }
 
-  #auth(oauth: Library, { secret }: OAuthClient): ClientAuth {
-    if (secret === undefined) return oauth.None();
+  #auth(oauth: Library, { secret, method }: OAuthClient): ClientAuth {
+    if (secret === undefined || method === 'none') return oauth.None();
     const methods = this.#server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
-    return methodOf(methods) === 'client_secret_post'
+    return (method ?? methodOf(methods)) === 'client_secret_post'
       ? oauth.ClientSecretPost(secret)
       : oauth.ClientSecretBasic(secret);
   }
@@ -209,10 +230,8 @@ export class OAuthRequests {
 
 const asClient = ({ id }: OAuthClient): Client => ({ client_id: id });
 
-function methodOf(methods: readonly string[]): 'client_secret_basic' | 'client_secret_post' | 'none' {
-  const known = ['client_secret_basic', 'client_secret_post', 'none'] as const;
-  return known.find((method) => methods.includes(method)) ?? 'client_secret_basic';
-}
+const methodOf = (methods: readonly string[]): AuthMethod =>
+  METHODS.find((method) => methods.includes(method)) ?? 'client_secret_basic';
 
 /** Nothing here depends on who the user is at the other server, which an ID token says. */
 async function withoutIdToken(response: Response): Promise<Response> {

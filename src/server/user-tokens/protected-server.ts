@@ -5,7 +5,7 @@ import type { Database } from '../kernel/database.ts';
 import { isHeaderValue } from '../kernel/request/header-list.ts';
 import type { DocumentClient } from '../transport/upstream/document-client.ts';
 import { type Discovered, discover, textsIn } from './discovery.ts';
-import { GrantRefused, type OAuthClient, OAuthRequests } from './oauth-client.ts';
+import { authMethodIn, GrantRefused, type OAuthClient, OAuthRequests } from './oauth-client.ts';
 import { hashOf, type Seal } from './seal.ts';
 import { CALLBACK, CLIENT_DOCUMENTS } from './settings.ts';
 
@@ -101,8 +101,11 @@ export class ProtectedServer {
     return this.requests();
   }
 
-  /** The gateway as a client of the authorization server: configured, described by its own document, or registered once for all replicas. */
-  async client(): Promise<OAuthClient> {
+  /**
+   * The gateway as a client of the authorization server, for these scopes: configured, described by its own document, or registered
+   * once for all replicas.
+   */
+  async client(scopes: readonly string[]): Promise<OAuthClient> {
     const { client } = this.#options;
     if (client !== undefined) return client;
     const { server, clientMetadataDocuments } = await this.discovered();
@@ -112,9 +115,13 @@ export class ProtectedServer {
     if (clientMetadataDocuments && clientDocument !== undefined) return { id: clientDocument };
     const { issuer } = server;
     const known = await this.#registered(issuer);
-    if (known !== undefined) return known;
-    const registered = await (await this.requests()).register();
+    const before = known?.scope?.split(' ') ?? [];
+    // One of an earlier release does not say it.
+    if (known !== undefined && (known.scope === undefined || scopes.every((scope) => before.includes(scope))))
+      return known;
+    const registered = await (await this.requests()).register([...new Set([...before, ...scopes])]);
     const sealed = await seal.seal('client', [issuer, redirectUri], registered);
+    if (known !== undefined) await this.forgetClient(known);
     // Another replica may have registered at the same time: the first one counts. What cannot be read is replaced.
     await database.transaction([
       {
@@ -158,7 +165,13 @@ export class ProtectedServer {
 
 /** A client that the database keeps. */
 export function clientIn(value: unknown): OAuthClient | undefined {
-  const { id, secret } = textsIn(value);
+  const { id, secret, method: named, scope } = textsIn(value);
   if (id === undefined || !isHeaderValue(id)) return undefined;
-  return { id, ...(secret !== undefined && { secret }) };
+  const method = authMethodIn(named);
+  return {
+    id,
+    ...(secret !== undefined && { secret }),
+    ...(method !== undefined && { method }),
+    ...(scope !== undefined && { scope }),
+  };
 }

@@ -3,7 +3,7 @@ import { elementsOf, membersOf, stringIn } from '../../core/foreign.ts';
 import type { Limits } from '../../core/limits.ts';
 import type { Database } from '../kernel/database.ts';
 import { GrantRefused, type IssuedTokens, type OAuthClient } from './oauth-client.ts';
-import type { ProtectedServer } from './protected-server.ts';
+import { clientIn, type ProtectedServer } from './protected-server.ts';
 import { hashOf, type Seal } from './seal.ts';
 import { LINK, type SignInSettings } from './settings.ts';
 import type { SignInLink } from './sign-in-required.ts';
@@ -22,6 +22,7 @@ interface Sealed {
     readonly verifier: string;
     readonly browser: string;
     readonly issuer: string;
+    readonly client: OAuthClient;
   };
 }
 
@@ -186,12 +187,12 @@ export class SignIns {
         throw new SignInFailed('The code is not the one that your client shows.');
     }
     const { server: authorization, resource, scopes: offered } = await server.discovered();
-    const client = await server.client();
     const scopes = scopesFor(server, sealed, offered, authorization.scopes_supported);
+    const client = await server.client(scopes);
     const requests = await server.requests();
     const { url, state, verifier } = await requests.start(client, resource, scopes);
     const browser = randomBytes(24).toString('base64url');
-    const left = { state, verifier, browser: hashOf(browser), issuer: authorization.issuer };
+    const left = { state, verifier, browser: hashOf(browser), issuer: authorization.issuer, client };
     const next: Sealed = { ...sealed, scopes, left };
     if (
       !(await this.#table.leave(row.id, hashOf(state), await this.#seal.seal('sign-in', rowKey(row), next)))
@@ -228,7 +229,8 @@ export class SignIns {
     const { server: authorization, resource } = await server.discovered();
     if (authorization.issuer !== left.issuer)
       throw new SignInFailed(EXPIRED, 'the authorization server is another one than when the sign-in began');
-    const client = await server.client();
+    // Another sign-in may have registered the gateway again, for more scopes.
+    const client = server.current(left.client);
     try {
       const requests = await server.requests();
       const tokens = await requests.redeem(client, query, { ...left, resource });
@@ -297,10 +299,12 @@ function sealedIn(value: unknown): Sealed | undefined {
   const { who, code, scopes, left } = membersOf(value);
   if (typeof who !== 'string' || typeof code !== 'string') return undefined;
   const known = { who, code, scopes: elementsOf(scopes).flatMap((scope) => stringIn(scope) ?? []) };
-  const { state, verifier, browser, issuer } = membersOf(left);
+  const { state, verifier, browser, issuer, client: registered } = membersOf(left);
+  const client = clientIn(registered);
+  if (client === undefined) return known;
   if (typeof state !== 'string' || typeof verifier !== 'string') return known;
   if (typeof browser !== 'string' || typeof issuer !== 'string') return known;
-  return { ...known, left: { state, verifier, browser, issuer } };
+  return { ...known, left: { state, verifier, browser, issuer, client } };
 }
 
 /** Those of the configuration, else those that the server names; with those that it has asked for since. */
