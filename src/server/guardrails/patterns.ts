@@ -6,6 +6,7 @@ import type { CompileContext } from '../kernel/compile-context.ts';
 import type { Span } from '../kernel/json/json-text.ts';
 import { re2 } from '../kernel/re2.ts';
 import { compileRegex } from '../kernel/routing/match.ts';
+import { foldedText } from './folded-text.ts';
 import { type JsonPlace, numberAround, placeAfter } from './json-text.ts';
 import { BUILTINS, type Builtin, PATTERN_REPLACEMENT, type SensitiveData } from './sensitive-data.ts';
 
@@ -60,13 +61,19 @@ export interface TextPosition {
   readonly json?: JsonPlace;
 }
 
-/** The matches in a text that follows the character `before`. */
-function found(rule: Rule, text: string, before = ''): Span[] {
-  if (before === '') return rule.find(text);
-  return rule.find(before + text).flatMap(({ start, end }) => {
-    const shifted = { start: start - before.length, end: end - before.length };
-    return shifted.start < 0 ? [] : [shifted];
-  });
+/** Finds the matches of rules in a text that follows the character `before`, also in letters that only look different. */
+function finderIn(text: string, before = ''): (rule: Rule) => Span[] {
+  const whole = before + text;
+  const folded = foldedText(whole);
+  const find = (rule: Rule): Span[] =>
+    folded === undefined
+      ? rule.find(whole)
+      : [...rule.find(whole), ...rule.find(folded.text).map((span) => folded.originalOf(span))];
+  if (before === '') return find;
+  return (rule) =>
+    find(rule).flatMap(({ start, end }) =>
+      start < before.length ? [] : [{ start: start - before.length, end: end - before.length }],
+    );
 }
 
 /** Compiled patterns. RE2 takes linear time for every pattern and text. */
@@ -81,7 +88,8 @@ export class Patterns {
 
   /** The name of the first rule that matches a part of the text, such as `email` or `rules[1]`; undefined if none does. */
   match(text: string, { decided = text.length, before }: TextPosition = {}): string | undefined {
-    return this.#rules.find((rule) => found(rule, text, before).some(({ start }) => start < decided))?.name;
+    const find = finderIn(text, before);
+    return this.#rules.find((rule) => find(rule).some(({ start }) => start < decided))?.name;
   }
 
   /**
@@ -94,13 +102,12 @@ export class Patterns {
     const ends: number[] = [];
     for (const text of texts) ends.push((ends.at(-1) ?? 0) + text.length);
     const matches = windowsAround(ends.slice(0, -1), joined.length)
-      .flatMap(({ start: from, end: to }) =>
-        this.#rules.flatMap((rule) =>
-          rule
-            .find(joined.slice(from, to))
-            .map(({ start, end }) => ({ start: from + start, end: from + end, rule })),
-        ),
-      )
+      .flatMap(({ start: from, end: to }) => {
+        const find = finderIn(joined.slice(from, to));
+        return this.#rules.flatMap((rule) =>
+          find(rule).map(({ start, end }) => ({ start: from + start, end: from + end, rule })),
+        );
+      })
       .sort((a, b) => a.start - b.start || b.end - a.end);
     const found: Crossing[] = [];
     let at = 0;
@@ -119,10 +126,9 @@ export class Patterns {
    * a number with a match becomes a string.
    */
   mask(text: string, { decided = text.length, before, json }: TextPosition = {}): string {
+    const find = finderIn(text, before);
     const matches = this.#rules
-      .flatMap((rule) =>
-        found(rule, text, before).map((span) => ({ ...span, replacement: rule.replacement })),
-      )
+      .flatMap((rule) => find(rule).map((span) => ({ ...span, replacement: rule.replacement })))
       .sort((a, b) => a.start - b.start || b.end - a.end);
     let masked = '';
     let at = 0;

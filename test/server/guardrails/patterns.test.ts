@@ -8,6 +8,37 @@ const context = { at: () => context } as unknown as CompileContext;
 const masking = (...rules: ({ builtin: Builtin } | { pattern: string })[]) =>
   compilePatterns({ action: 'mask', rules: rules.map((rule) => ({ ...rule })) as never }, context);
 
+// RPBLC-hq/DAM#9, RPBLC-hq/DAM#12, api7/aisix#767
+describe('texts in letters that only look different', () => {
+  test.each([
+    ['a space without width', 'alice@\u200bexample.com'],
+    ['soft hyphens', 'al\u00adice@exam\u00adple.com'],
+    ['joiners', 'ali\u2060ce@example\u200d.com'],
+    ['signs of direction', 'alice\u202e@example.com'],
+    ['tags', 'alice@example\u{e0020}.com'],
+    ['selectors of variants', 'alice\ufe0f@example.com'],
+    ['an at sign of full width', 'alice\uff20example.com'],
+    ['letters of full width', 'ａｌｉｃｅ＠ｅｘａｍｐｌｅ．ｃｏｍ'],
+    ['letters of mathematics', '𝐚𝐥𝐢𝐜𝐞@𝗲𝘅𝗮𝗺𝗽𝗹𝗲.𝕔𝕠𝕞'],
+  ])('an address with %s is masked, and what is around it stays', (_, address) => {
+    const around = '\u{1f468}\u200d\u{1f469} 𝐚：';
+    expect(masking({ builtin: 'email' }).mask(`${around} ${address}, ${around}`)).toBe(
+      `${around} <EMAIL_ADDRESS>, ${around}`,
+    );
+    const own = compilePatterns(
+      { action: 'reject', rules: [{ pattern: '^alice@example[.]com$' }] as never },
+      context,
+    );
+    expect([own.match(address), own.match(`${address}m`)]).toEqual(['rules[0]', undefined]);
+    const half = Math.floor(address.length / 2);
+    expect(own.crossings([address.slice(0, half), address.slice(half)])).toHaveLength(1);
+  });
+
+  test('a pattern for such characters still matches', () => {
+    expect(masking({ pattern: '\\x{200B}' }).mask('a\u200bb')).toBe('a<masked>b');
+  });
+});
+
 describe('builtin patterns', () => {
   test.each<[Builtin, string, string]>([
     ['email', 'to ann.b+c@mail.example.com, bye', 'to <EMAIL_ADDRESS>, bye'],

@@ -35,6 +35,39 @@ function blocks(events: readonly Loose[]): Loose[] {
   return list;
 }
 
+// Sophomoresty/gemini-web2api#57, lidge-jun/opencodex#4652: what only the last events of an item, or of the response, have.
+test.each(['done', 'item', 'completed'])(
+  'an answer of the Responses API that was not streamed before its last events is whole: %s',
+  async (how) => {
+    const text = { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Hello.' }] };
+    const tool = { type: 'function_call', call_id: 'c', name: 'weather', arguments: '{"city":"Rome"}' };
+    const output = [
+      { id: 'm', ...text },
+      { id: 'f', ...tool },
+    ];
+    const later = {
+      done: [
+        { type: 'response.output_item.added', output_index: 0, item: { ...text, content: [] } },
+        { type: 'response.output_text.done', output_index: 0, content_index: 0, text: 'Hello.' },
+        { type: 'response.output_item.done', output_index: 1, item: tool },
+      ],
+      item: output.map((item, at) => ({ type: 'response.output_item.done', output_index: at, item })),
+      completed: [],
+    }[how];
+    const events = [
+      { type: 'response.created', response: { id: 'r', object: 'response', model: 'm', output: [] } },
+      ...(later ?? []),
+      { type: 'response.completed', response: { id: 'r', object: 'response', status: 'completed', output } },
+    ];
+    const { text: stream } = await ask('completions', 'responses', chat, { events });
+    expect(assembled('completions', stream)).toMatchObject({
+      text: 'Hello.',
+      calls: [{ name: 'weather', args: '{"city":"Rome"}' }],
+      hasEnded: true,
+    });
+  },
+);
+
 describe('tool calls in streams', () => {
   const tool = (more: object, name = 'weather', args = '{"a":1}') => ({
     ...more,

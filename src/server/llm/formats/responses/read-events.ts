@@ -74,6 +74,9 @@ class ResponsesReader implements EventReader {
       case 'response.output_text.delta':
         this.#text(this.#part(event, { type: 'text' }), event['delta']);
         return;
+      case 'response.output_text.done':
+        this.#wholeText(this.#part(event, { type: 'text' }), event['text']);
+        return;
       case 'response.refusal.delta':
         this.#text(this.#part(event, { type: 'refusal' }), event['delta']);
         return;
@@ -183,6 +186,11 @@ class ResponsesReader implements EventReader {
     this.#events.push({ type: 'delta', part: open.part, text });
   }
 
+  /** A text that some servers have not streamed before (Sophomoresty/gemini-web2api#57). */
+  #wholeText(open: OpenPart, value: unknown): void {
+    if (!open.hasText) this.#text(open, value);
+  }
+
   /** Ends the parts of an item, and adds what a server did not stream of it. */
   #itemDone(event: Json, value: Json): void {
     const item = this.#item(event);
@@ -191,7 +199,7 @@ class ResponsesReader implements EventReader {
         for (const [index, content] of objectsOf(value['content']).entries()) {
           const isRefusal = content['type'] === 'refusal';
           const open = item.get(index) ?? this.#start(item, index, { type: isRefusal ? 'refusal' : 'text' });
-          if (!open.hasText) this.#text(open, content[isRefusal ? 'refusal' : 'text']);
+          this.#wholeText(open, content[isRefusal ? 'refusal' : 'text']);
         }
         break;
       case 'reasoning':
@@ -218,6 +226,13 @@ class ResponsesReader implements EventReader {
   }
 
   #end(response: Json): void {
+    // What the end says of items that had no event of their own.
+    const output = this.#kinds.length === 0 ? objectsOf(response['output']) : [];
+    for (const [index, item] of output.entries()) {
+      const event = { output_index: index };
+      this.#itemAdded(this.#item(event), item);
+      this.#itemDone(event, item);
+    }
     const reason = textOf(objectOf(response['incomplete_details'])?.['reason']);
     const stop = stopReason(textOf(response['status']), reason, this.#kinds);
     this.#events.push({ type: 'answerEnd', answer: 0, stop });
