@@ -2,7 +2,12 @@ import { isCredentialName, REDACTED } from '../../core/credentials.ts';
 import type { Path } from '../../core/diagnostic.ts';
 import { byForm } from '../../core/redact.ts';
 import { builtinPatterns, type Patterns } from '../../server/guardrails/patterns.ts';
-import { BUILTINS, type Builtin, PATTERN_REPLACEMENT } from '../../server/guardrails/sensitive-data.ts';
+import {
+  BUILTIN_NAMES,
+  BUILTINS,
+  type Builtin,
+  PATTERN_REPLACEMENT,
+} from '../../server/guardrails/sensitive-data.ts';
 
 /** The placeholders that redaction leaves in a recording. */
 const NAMES = [
@@ -52,9 +57,6 @@ export class RedactedForms {
     return patterns;
   }
 }
-
-// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- keys of a constant.
-const BUILTIN_NAMES = Object.keys(BUILTINS) as Builtin[];
 
 const hasMark = (value: unknown): boolean => typeof value === 'string' && value.search(MARKS) >= 0;
 

@@ -8,16 +8,18 @@ import { re2 } from '../kernel/re2.ts';
 import { compileRegex } from '../kernel/routing/match.ts';
 import { foldedText } from './folded-text.ts';
 import { type JsonPlace, numberAround, placeAfter } from './json-text.ts';
-import { BUILTINS, type Builtin, PATTERN_REPLACEMENT, type SensitiveData } from './sensitive-data.ts';
+import {
+  BUILTIN_NAMES,
+  BUILTINS,
+  type Builtin,
+  PATTERN_REPLACEMENT,
+  type SensitiveData,
+} from './sensitive-data.ts';
 
 /** One pattern: a kind of sensitive data, or a regular expression. */
 export const ruleSchema = z
   .strictObject({
-    builtin: z
-      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- keys of a constant.
-      .enum(Object.keys(BUILTINS) as [Builtin, ...Builtin[]])
-      .optional()
-      .describe('A kind of sensitive data.'),
+    builtin: z.enum(BUILTIN_NAMES).optional().describe('A kind of sensitive data.'),
     pattern: nonEmpty.optional().describe('A regular expression (RE2), which may match any part of a text.'),
   })
   .superRefine(({ builtin, pattern }, context) => {

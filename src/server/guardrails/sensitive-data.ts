@@ -5,7 +5,16 @@ import { isPhoneNumber } from './phone-numbers.ts';
 export const PATTERN_REPLACEMENT = '<masked>';
 
 /** The first five have the names that upstream gives them; the others are additions. */
-export type Builtin = 'ssn' | 'creditCard' | 'phoneNumber' | 'email' | 'caSin' | 'iban' | 'apiKey';
+export const BUILTIN_NAMES = [
+  'email',
+  'ssn',
+  'creditCard',
+  'phoneNumber',
+  'caSin',
+  'iban',
+  'apiKey',
+] as const;
+export type Builtin = (typeof BUILTIN_NAMES)[number];
 
 export interface SensitiveData {
   /** RE2 pattern. */

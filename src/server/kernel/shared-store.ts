@@ -1,4 +1,4 @@
-import { AppError } from '../../core/errors.ts';
+import { AppError, type ErrorCode } from '../../core/errors.ts';
 import type { Outage } from './inspection.ts';
 import { Slot } from './slot.ts';
 
@@ -52,24 +52,37 @@ interface UseOfStore {
 }
 
 /**
- * Runs a script, and counts if that is not possible. Undefined if the store is not available and the use goes on without it; throws
- * `overloaded` (503) if it does not (`failureMode`).
+ * What a task with the store returns. If the store is not available, that is counted, and the result is undefined: the use goes on without
+ * it. One that does not (`failureMode`) is refused with an error of `refusal`, if there is one: with status 503 and `Retry-After`.
  */
-export async function runOrRefuse(
+export async function withStore<T>(
   store: SharedStore,
-  { use, refusal, script, key, args }: UseOfStore,
-): Promise<unknown> {
+  use: StoreUse,
+  task: () => Promise<T>,
+  refusal?: { readonly code: ErrorCode; readonly message?: string },
+): Promise<T | undefined> {
   try {
-    return await store.run(script, [store.key(...key)], args);
+    return await task();
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error;
-    const isRefused = store.failsClosed(use);
+    const isRefused = refusal !== undefined && store.failsClosed(use);
     store.missed(use, isRefused ? 'rejected' : 'continued');
     if (!isRefused) return undefined;
-    throw new AppError('overloaded', {
-      message: `${refusal}; try again later`,
+    throw new AppError(refusal.code, {
+      ...(refusal.message !== undefined && { message: refusal.message }),
+      status: 503,
       detail: `config.shared: ${error.message}`,
       headers: ['retry-after', '1'],
     });
   }
 }
+
+/** Runs a script, as `withStore` does; refuses with `overloaded`. */
+export const runOrRefuse = (
+  store: SharedStore,
+  { use, refusal, script, key, args }: UseOfStore,
+): Promise<unknown> =>
+  withStore(store, use, () => store.run(script, [store.key(...key)], args), {
+    code: 'overloaded',
+    message: `${refusal}; try again later`,
+  });

@@ -14,7 +14,7 @@ import type { HeaderList } from '../kernel/request/header-list.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
 import { tokenListeners } from '../kernel/request/shared-slots.ts';
 import type { Remote } from '../kernel/shared-state.ts';
-import { type SharedStore, StoreUnavailable, sharedStore } from '../kernel/shared-store.ts';
+import { type SharedStore, sharedStore, withStore } from '../kernel/shared-store.ts';
 import { RateLimits, type Taken } from './limits/rate-limits.ts';
 import { StoreBuckets } from './limits/store-buckets.ts';
 import { TokenBucket } from './limits/token-bucket.ts';
@@ -213,30 +213,19 @@ type Counts = Remote<Pick<RateLimits, 'take' | 'deduct'>>;
  * rejected; tokens that a call has used are deducted there as well.
  */
 function storeRateLimits(buckets: StoreBuckets, own: Counts, store: SharedStore): Counts {
-  const isClosed = store.failsClosed('rateLimits');
   return {
     async take(keys, isFreeOfTokens): Promise<Awaited<Taken>> {
-      try {
-        return await buckets.take(keys, isFreeOfTokens);
-      } catch (error) {
-        if (!(error instanceof StoreUnavailable)) throw error;
-        store.missed('rateLimits', isClosed ? 'rejected' : 'continued');
-        if (!isClosed) return own.take(keys, isFreeOfTokens);
-        throw new AppError('rate_limit_failed', {
-          status: 503,
-          detail: `config.shared: ${error.message}`,
-          headers: ['retry-after', '1'],
-        });
-      }
+      const taken = await withStore(store, 'rateLimits', () => buckets.take(keys, isFreeOfTokens), {
+        code: 'rate_limit_failed',
+      });
+      return taken ?? own.take(keys, isFreeOfTokens);
     },
     async deduct(index, key, tokens): Promise<void> {
-      try {
+      const isDeducted = await withStore(store, 'rateLimits', async () => {
         await buckets.deduct(index, key, tokens);
-      } catch (error) {
-        if (!(error instanceof StoreUnavailable)) throw error;
-        store.missed('rateLimits', 'continued');
-        await own.deduct(index, key, tokens);
-      }
+        return true;
+      });
+      if (isDeducted !== true) await own.deduct(index, key, tokens);
     },
   };
 }

@@ -4,12 +4,7 @@ import type { Limits } from '../../../core/limits.ts';
 import { LruMap } from '../../../core/lru-map.ts';
 import type { RuntimeSettings } from '../../kernel/compile-context.ts';
 import type { Shared } from '../../kernel/shared-state.ts';
-import {
-  type SharedStore,
-  type StoreScript,
-  StoreUnavailable,
-  sharedStore,
-} from '../../kernel/shared-store.ts';
+import { type SharedStore, type StoreScript, sharedStore, withStore } from '../../kernel/shared-store.ts';
 import { Slot } from '../../kernel/slot.ts';
 import { COUNTS, tokenCount, type Usage } from '../usage.ts';
 
@@ -93,17 +88,12 @@ async function stored(
   tally: Tally,
   { countedBatchAge }: Pick<Limits, 'countedBatchAge'>,
 ): Promise<Tally | undefined> {
-  try {
-    const args = [sizeOf(tally), JSON.stringify([tally.picoUsd, ...tally.counts]), countedBatchAge];
-    const known = String(await store.run(ADVANCE, [store.key('batch', key)], args));
-    const [picoUsd, ...counts] = elementsOf(jsonIn(known.slice(known.indexOf(' ') + 1)));
-    if (typeof picoUsd !== 'string' || !/^\d{1,40}$/.test(picoUsd)) return undefined;
-    return { picoUsd, counts: counts.map((count) => tokenCount(count) ?? 0) };
-  } catch (error) {
-    if (!(error instanceof StoreUnavailable)) throw error;
-    store.missed('batches', 'continued');
-    return undefined;
-  }
+  const args = [sizeOf(tally), JSON.stringify([tally.picoUsd, ...tally.counts]), countedBatchAge];
+  const answer = await withStore(store, 'batches', () => store.run(ADVANCE, [store.key('batch', key)], args));
+  const known = String(answer);
+  const [picoUsd, ...counts] = elementsOf(jsonIn(known.slice(known.indexOf(' ') + 1)));
+  if (typeof picoUsd !== 'string' || !/^\d{1,40}$/.test(picoUsd)) return undefined;
+  return { picoUsd, counts: counts.map((count) => tokenCount(count) ?? 0) };
 }
 
 export const tallyOf = (usage: Usage, picoUsd: bigint): Tally => ({

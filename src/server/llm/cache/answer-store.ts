@@ -1,6 +1,6 @@
 import { elementsOf, jsonIn, stringIn } from '../../../core/foreign.ts';
 import { LruMap } from '../../../core/lru-map.ts';
-import { type SharedStore, type StoreScript, StoreUnavailable } from '../../kernel/shared-store.ts';
+import { type SharedStore, type StoreScript, withStore } from '../../kernel/shared-store.ts';
 
 /** The answer of a provider in the client's format: JSON, or the events of a stream. */
 export interface CachedAnswer {
@@ -68,13 +68,8 @@ export class SharedAnswers implements AnswerStore {
     await this.#run(SAVE, key, Math.max(1, Math.round(this.#ttl)), text);
   }
 
-  async #run(script: StoreScript, key: string, ...args: readonly (string | number)[]): Promise<unknown> {
-    try {
-      return await this.#store.run(script, [this.#store.key('answer', key)], args);
-    } catch (error) {
-      if (!(error instanceof StoreUnavailable)) throw error;
-      this.#store.missed('answers', 'continued');
-      return undefined;
-    }
+  #run(script: StoreScript, key: string, ...args: readonly (string | number)[]): Promise<unknown> {
+    const store = this.#store;
+    return withStore(store, 'answers', () => store.run(script, [store.key('answer', key)], args));
   }
 }
