@@ -69,6 +69,47 @@ describe('results of tools', () => {
     expect(text).toContain(JSON.stringify(content).slice(1, -1));
   });
 
+  // BerriAI/litellm#20426
+  test('a document that Bedrock gets alone has its name as text beside it, after results of tools', async () => {
+    const file = {
+      type: 'file',
+      file: { filename: 'a.pdf', file_data: `data:application/pdf;base64,${PDF}` },
+    };
+    const texts = async (content: object[]): Promise<Loose> => {
+      const { sent } = await ask('completions', 'bedrock', { messages: [user(content)] }, HELLO.bedrock);
+      return sent.messages[0].content.map((block: Loose) => block.text ?? Object.keys(block)[0]);
+    };
+    expect(await texts([file])).toEqual(['document', 'a-pdf']);
+    expect(await texts([file, { type: 'text', text: 'What is it?' }])).toEqual(['document', 'What is it?']);
+  });
+
+  // router-for-me/CLIProxyAPI#512
+  test.each(['completions', 'bedrock', 'generateContent', 'responses'] as const)(
+    '%s gets a conversation whose thinking has a mark of the cache',
+    async (provider) => {
+      const thinking = {
+        type: 'thinking',
+        thinking: 'Hm.',
+        signature: 'S',
+        cache_control: { type: 'ephemeral' },
+      };
+      const { status } = await ask(
+        'messages',
+        provider,
+        {
+          max_tokens: 50,
+          messages: [
+            user('Hi'),
+            { role: 'assistant', content: [thinking, { type: 'text', text: 'Hello.' }] },
+            user('Go on'),
+          ],
+        },
+        HELLO[provider],
+      );
+      expect(status).toBe(200);
+    },
+  );
+
   // openai/codex#8479
   test('results of parallel calls follow one message with all calls', async () => {
     const item = (name: string) => ({

@@ -95,6 +95,7 @@ describe('requests written as Converse', () => {
           { document: { format: 'pdf', name: 'Q3-report-1-pdf (2)', source: { bytes: 'JVBE' } } },
           { document: { format: 'txt', name: 'document', source: { text: 'Notes' } } },
           { cachePoint: { type: 'default' } },
+          { text: 'Q3-report-1-pdf' },
         ],
       },
     ]);

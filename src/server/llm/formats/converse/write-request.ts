@@ -1,3 +1,4 @@
+import { membersOf } from '../../../../core/foreign.ts';
 import { argumentsSchema } from '../../chat/arguments-schema.ts';
 import type { ChatRequest, OutputFormat, Tool, ToolChoice, Turn } from '../../chat/chat.ts';
 import type { Json } from '../../chat/chat-format.ts';
@@ -49,8 +50,20 @@ const unlessEmpty = <T extends object>(value: T): T | undefined =>
 function messagesOf(turns: readonly Turn[]): Json[] {
   refuseNames(turns, 'Converse');
   const names = new DocumentNames();
-  return writableTurns(turns).map(({ role, parts }) => ({ role, content: writeBlocks(parts, names) }));
+  return writableTurns(turns).map(({ role, parts }) => ({
+    role,
+    content: withText(writeBlocks(parts, names)),
+  }));
 }
+
+/** A document needs a text beside it (API reference, "ContentBlock"): its name, which the model reads anyway. */
+function withText(content: Json[]): Json[] {
+  const document = content.map((block) => membersOf(block['document'])['name']).find(isText);
+  if (document === undefined || content.some((block) => 'text' in block)) return content;
+  return [...content, { text: document }];
+}
+
+const isText = (value: unknown): value is string => typeof value === 'string';
 
 function toolConfig(request: ChatRequest): Json | undefined {
   const { tools, toolChoice } = offeredTools(request);

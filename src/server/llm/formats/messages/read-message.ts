@@ -104,6 +104,8 @@ function readDocument(block: MemberReader): FilePart {
 
 function readThinking(block: MemberReader): ReasoningPart {
   const text = block.requiredText('thinking');
+  // The API refuses the mark here, but clients set it on whatever is last (router-for-me/CLIProxyAPI#512).
+  readCacheMark(block);
   return { type: 'reasoning', text, ...readState(block.text('signature') ?? '', 'signature') };
 }
 
