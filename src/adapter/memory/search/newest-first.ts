@@ -1,5 +1,6 @@
 import { states, tellsChange } from './assertions.ts';
 import {
+  type AskedFor,
   askedFor,
   asksForPast,
   asksForReason,
@@ -20,6 +21,8 @@ const SIMILAR = 0.6;
 const COMMON = 0.3;
 /** And with this share in any case: the values say nothing about which is right. */
 const EQUAL = 0.9;
+/** The same where a number or a time is asked for, and the later turn has one and says that something has changed. */
+const NEW_VALUE = 0.3;
 
 /**
  * Places the newest first among turns that answer a question about the present about equally well: what was said last is
@@ -29,7 +32,8 @@ const EQUAL = 0.9;
  */
 export function newestFirst(placed: readonly Placed[], { query }: TurnScope): Placed[] {
   if (asksForPast(query) || asksForReason(query)) return [...placed];
-  const hasValue = valueTest(query);
+  const kind = askedFor(query);
+  const hasValue = valueTest(kind);
   const changes = new Set(placed.map(({ supersededBy }) => supersededBy));
   const asked = tellingStems(query);
   const rest = [...placed];
@@ -37,7 +41,7 @@ export function newestFirst(placed: readonly Placed[], { query }: TurnScope): Pl
   for (let best = rest[0]; best !== undefined; best = rest[0]) {
     const better = best;
     const newest = rest
-      .filter((turn) => isRival(turn, better, asked))
+      .filter((turn) => isRival(turn, better, asked, kind === undefined ? undefined : hasValue))
       .filter(({ turn }) => hasValue(turn.content) || !hasValue(better.turn.content))
       // What has changed a fact holds until something else is said to change.
       .filter(({ turn }) => !changes.has(better.turn.seq) || tellsChange(saidIn(turn.content)))
@@ -58,21 +62,30 @@ export function newestFirst(placed: readonly Placed[], { query }: TurnScope): Pl
 }
 
 /** Whether a turn has a value of the kind that the question asks for, such as a number. */
-function valueTest(query: string): (content: string) => boolean {
-  const asked = askedFor(query);
+function valueTest(asked: AskedFor): (content: string) => boolean {
   if (asked === undefined) return () => true;
   return (content) => (asked === 'time' ? tellsTime : tellsNumber)(saidIn(content));
 }
 
-/** Whether a later turn may say the newer value of what the better one says. */
-function isRival(later: Placed, better: Placed, asked: ReadonlySet<string>): boolean {
+/**
+ * Whether a later turn may say the newer value of what the better one says.
+ *
+ * @param hasValue whether a turn has a number or a time, if the question asks for one
+ */
+function isRival(
+  later: Placed,
+  better: Placed,
+  asked: ReadonlySet<string>,
+  hasValue: ((content: string) => boolean) | undefined,
+): boolean {
   if (later.turn.seq <= better.turn.seq || isQuestion(later.turn.content)) return false;
   // An assistant may repeat a value that is out of date.
   if (later.turn.role === 'assistant' && better.turn.role !== 'assistant') return false;
   if (!states(saidIn(later.turn.content), later.covered)) return false;
   if (isOfOther(later.turn.content, better.turn.content, asked)) return false;
   if (later.fused >= EQUAL * better.fused) return true;
-  return later.fused >= SIMILAR * better.fused && commonShare(later, better) >= COMMON;
+  const isNew = hasValue?.(later.turn.content) === true && tellsChange(saidIn(later.turn.content));
+  return later.fused >= (isNew ? NEW_VALUE : SIMILAR) * better.fused && commonShare(later, better) >= COMMON;
 }
 
 function commonShare({ covered: later }: Placed, { covered: better }: Placed): number {

@@ -3,6 +3,7 @@ import type { Store, Turn } from '../store.ts';
 import { stemOf } from '../tokenizer.ts';
 import { tellsChange } from './assertions.ts';
 import { withoutChange } from './change-words.ts';
+import { isGeneral } from './general-words.ts';
 import { rarity, shareOf } from './query-words.ts';
 import {
   asksForChoice,
@@ -130,7 +131,7 @@ function supersedes(
   let count = 0;
   for (const stem of saidThen)
     if (said.has(stem)) {
-      common += weights.get(stem) ?? 0;
+      if (!isGeneral(stem)) common += weights.get(stem) ?? 0;
       count += 1;
     }
   return common >= COMMON * highest && count >= share * Math.min(said.size, saidThen.size);

@@ -54,6 +54,52 @@ test.each([
   expect(first).not.toHaveProperty('supersededBy');
 });
 
+// In a small store, `want`, `month` and `kostet` are as rare as names.
+test.each([
+  [
+    'how much do the brakes of the Skoda cost',
+    [
+      'The garage wants 340 for the brakes of the Skoda.',
+      'Choir moved to 7, the caretaker wants to lock up early.',
+    ],
+  ],
+  [
+    'what does the gym cost a month',
+    ['The gym costs 29 a month.', 'I switched the electricity to Nordwind, which costs 71 a month.'],
+  ],
+  [
+    'wie hoch ist die Miete der Werkstatt',
+    ['Die Miete der Werkstatt kostet 640 Euro im Monat.', 'Die Garage kostet jetzt 55 Euro im Monat.'],
+  ],
+])(
+  'in a small store, the answer to "%s" is not replaced by news of something else',
+  async (query, [right = '', other = '']) => {
+    const turns = await found([{ text: right }, { text: other, session: 'two' }], query);
+    expect(turns[0]?.content).toBe(right);
+    expect(turns.filter(({ supersededBy }) => supersededBy !== undefined)).toEqual([]);
+  },
+);
+
+test.each([
+  [
+    'how much is the yearly fee of the gym',
+    [
+      'The yearly fee of the gym is 290, paid by direct debit.',
+      'The gym wrote, they put it up, 345 from March.',
+    ],
+  ],
+  [
+    'when does the code freeze begin',
+    ['The code freeze begins on 2 March.', 'The freeze got pushed to 9 March because of the migration.'],
+  ],
+])(
+  'a new value comes first in an answer to "%s", although it hardly has the words of the question',
+  async (query, [old = '', latest = '']) => {
+    const turns = await found([{ text: old }, { text: latest, session: 'two' }], query);
+    expect(turns.slice(0, 2).map(({ content }) => content)).toEqual([latest, old]);
+  },
+);
+
 test('the user of one agent replaces nothing that the user of another agent has said', async () => {
   const said = [
     { text: 'My flat is in Lisbon, near the river.', session: 'x1', agent: 'alice-bot' },
