@@ -319,4 +319,49 @@ describe('agctl memory-adapter stdio --embedded', () => {
     const seqs = stored.map(({ result }) => result.structuredContent.seq);
     expect([code, seqs.sort()]).toEqual([0, [1, 2]]);
   });
+
+  // modelcontextprotocol/rust-sdk#825: a client waits for the answer to what is not read.
+  test('memory-adapter stdio answers what is no message, and reads what follows', async () => {
+    await using folder = await temporaryFolder();
+    const ping = '{"jsonrpc":"2.0","id":ID,"method":"ping"}';
+    const lines = [
+      `\ufeff${ping.replace('ID', '"bom"')}\r`,
+      ping.replace('ID', '"null"').replace('}', ',"params":null}'),
+      'hello',
+      `[${ping.replace('ID', '1')}]`,
+      ping.replace('ID', '1.5'),
+      ping.replace('ID', 'null'),
+      ping.replace('ID', '"old"').replace('2.0', '1.0'),
+      ping.replace('ID', '"list"').replace('}', ',"params":[]}'),
+      '{"jsonrpc":"2.0","method":"notifications/cancelled","params":5}',
+      '{"jsonrpc":"2.0","id":1.5,"result":{}}',
+      '',
+      ping.replace('ID', '"last"'),
+    ];
+    const { code, stdout } = await agctl(
+      ['memory-adapter', 'stdio', '--embedded', '--data', join(folder.path, 'data')],
+      { input: sessionOf({ id: 2, method: 'ping' }) + lines.map((line) => `${line}\n`).join('') },
+    );
+    const answers: Json[] = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    const said = answers.map(({ id, error }) => `${id} ${error?.code ?? 'ok'}`);
+    expect(code).toBe(0);
+    expect(said.filter((answer) => answer.endsWith('ok')).sort()).toEqual([
+      '1 ok',
+      '2 ok',
+      'bom ok',
+      'last ok',
+      'null ok',
+    ]);
+    expect(said.filter((answer) => !answer.endsWith('ok'))).toEqual([
+      'null -32700',
+      'null -32600',
+      'null -32600',
+      'null -32600',
+      'old -32600',
+      'list -32600',
+    ]);
+  });
 });

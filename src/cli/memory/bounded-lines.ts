@@ -12,6 +12,8 @@ const TOKEN = 256;
 export interface BoundedLines {
   /** Bytes of a line, with its end. */
   readonly most: number;
+  /** What is passed on of a line; undefined for nothing. */
+  read(line: Buffer): string | undefined;
   /** Called at the end of a line that was discarded, with the id of the request in it, if it is one. */
   onDiscarded(id: string | number | undefined): void;
   /** Called when all was read, before the end is passed on. */
@@ -19,7 +21,7 @@ export interface BoundedLines {
 }
 
 /** A stream that passes on complete lines, each as one chunk, and discards those that are longer, as they arrive. */
-export function boundedLines({ most, onDiscarded, beforeEnd }: BoundedLines): Transform {
+export function boundedLines({ most, read, onDiscarded, beforeEnd }: BoundedLines): Transform {
   let parts: Buffer[] = [];
   let size = 0;
   let discarded: RequestId | undefined;
@@ -40,7 +42,7 @@ export function boundedLines({ most, onDiscarded, beforeEnd }: BoundedLines): Tr
         add(chunk.subarray(from, at + 1));
         from = at + 1;
         if (discarded !== undefined) onDiscarded(discarded.found);
-        else this.push(Buffer.concat(parts));
+        else this.push(read(Buffer.concat(parts)) ?? '');
         parts = [];
         size = 0;
         discarded = undefined;

@@ -5,6 +5,7 @@ import { membersOf } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
 import { boundedLines } from './bounded-lines.ts';
+import { readLine } from './readable-message.ts';
 
 /** Of a request that cannot be read (JSON-RPC 2.0, section 5.1). */
 const INVALID_REQUEST = -32_600;
@@ -23,7 +24,8 @@ export interface StdioTransport {
  * A transport that answers all requests before the end of its input, so that `printf … | agctl memory-adapter stdio`
  * works as expected. The SDK's own transport drops them. Waits for at most `LIMITS.drain`.
  *
- * A line that is too long is answered with an error, and what follows it is read: the SDK's own transport ends without a word.
+ * A line that is too long or no message is answered with an error, and what follows it is read: the SDK's own transport ends or goes
+ * on without a word.
  *
  * @param onProblem called with a sentence about input that is not read
  */
@@ -37,6 +39,14 @@ export function stdioTransport(output: Writable, onProblem: (problem: string) =>
   const most = MEMORY_API_LIMITS.stdioLineBytes;
   const input = boundedLines({
     most,
+    read(bytes) {
+      const line = readLine(bytes);
+      if (line === undefined) return undefined;
+      if ('message' in line) return `${line.message}\n`;
+      onProblem(`a message is not read: ${line.problem}`);
+      if (line.answer !== undefined) output.write(`${JSON.stringify(line.answer)}\n`);
+      return undefined;
+    },
     onDiscarded(id) {
       const message = `a message of more than ${most} bytes is not read: send less at once`;
       onProblem(message);
