@@ -49,8 +49,9 @@ export function errorInEvent(data: string): ProviderError | undefined {
   return errorOf(inside) ?? (event?.['type'] === 'error' ? errorOf(event) : undefined);
 }
 
-/** Reads the value of an `error` member. Undefined unless it is an object. */
+/** Reads the value of an `error` member: an object, or a text (Ollama), which names nothing. Undefined for anything else. */
 export function errorOf(value: unknown): ProviderError | undefined {
+  if (typeof value === 'string' && value !== '') return { name: undefined };
   const members = membersOf(value);
   if (members === undefined) return undefined;
   const name = [members['code'], members['type'], members['status']].find(

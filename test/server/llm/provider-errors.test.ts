@@ -202,6 +202,8 @@ describe('provider streams that end with an error', () => {
       'overloaded',
     ],
     ['without a name', ['data: {"error":{"message":"no"}}\n\n'], undefined],
+    // Ollama and some proxies.
+    ['that is a text', [chunk({ content: 'Hel' }), 'data: {"error":"busy, Bob"}\n\n'], undefined],
   ] as const)('a provider stream that ends with an error %s counts as a failure', async (_, events, name) => {
     await using provider = await llmProvider(streaming((response) => response.end(events.join(''))));
     await using served = await llmGateway(provider);
