@@ -3,10 +3,20 @@ import { resolve } from 'node:path';
 import { AppError, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { SILENT_LOG } from '../../core/log.ts';
+import { CLOCK_HELP, clockProblem } from '../../server/database/clock.ts';
 import { DatabaseError } from '../../server/database/driver.ts';
 import { GatewayDatabase } from '../../server/database/gateway-database.ts';
 import { parseDatabaseUrl } from '../../server/database/settings.ts';
-import { type CheckContext, type CheckGroup, type CheckResult, check, fail, ok, skip } from './check.ts';
+import {
+  type CheckContext,
+  type CheckGroup,
+  type CheckResult,
+  check,
+  fail,
+  ok,
+  skip,
+  warn,
+} from './check.ts';
 
 /** Opens the database of `config.database` as the gateway does. Tables are neither made nor migrated. */
 export const database: CheckGroup = {
@@ -24,7 +34,7 @@ async function checkDatabase({ config, folder, options }: CheckContext): Promise
   if (location.kind === 'postgres') {
     if (options.offline) return skip('not contacted (--offline)');
     const { pingPostgres } = await import('../../server/database/postgres.ts');
-    return tried(() => pingPostgres(location.url, LIMITS));
+    return tried(async () => clockProblem(await pingPostgres(location.url, LIMITS), LIMITS));
   }
   const path = resolve(folder, location.path);
   if (!existsSync(path) && !location.mustExist) return ok(`${path} is created at the start`);
@@ -39,16 +49,18 @@ async function checkDatabase({ config, folder, options }: CheckContext): Promise
     try {
       await opened.open();
       await opened.query('SELECT 1');
+      return undefined;
     } finally {
       await opened.close();
     }
   });
 }
 
-async function tried(open: () => Promise<void>): Promise<CheckResult> {
+/** `open` returns how the clock of the server differs, if it does. */
+async function tried(open: () => Promise<string | undefined>): Promise<CheckResult> {
   try {
-    await open();
-    return ok('can be opened and written');
+    const problem = await open();
+    return problem === undefined ? ok('can be opened and written') : warn(problem, CLOCK_HELP);
   } catch (error) {
     const detail = error instanceof AppError ? error.detail : undefined;
     const help = error instanceof DatabaseError ? error.help : 'correct `config.database.url`';

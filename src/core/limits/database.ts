@@ -19,4 +19,7 @@ export const DATABASE_LIMITS = {
   /** Wait before a database that is not reachable is opened again, doubled each time up to the second value. */
   databaseRetry: SECOND,
   databaseMaxRetry: 30 * SECOND,
+  /** By how much the clock of the gateway may differ from that of PostgreSQL without a warning, and how often they are compared. */
+  databaseClock: 30 * SECOND,
+  databaseClockCheck: 60 * SECOND,
 } as const;

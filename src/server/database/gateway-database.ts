@@ -11,6 +11,7 @@ import type {
   StatementResult,
 } from '../kernel/database.ts';
 import type { Outage } from '../kernel/inspection.ts';
+import { ClockWatch } from './clock.ts';
 import { DatabaseError, type Driver } from './driver.ts';
 import { VERSIONS } from './migrations.ts';
 import { type DatabaseConfig, type DatabaseLocation, parseDatabaseUrl } from './settings.ts';
@@ -42,6 +43,7 @@ export class GatewayDatabase implements Database {
   #retry: NodeJS.Timeout | undefined;
   #outage: Outage | undefined;
   #probe: NodeJS.Timeout | undefined;
+  #clock: ClockWatch | undefined;
   #isClosed = false;
 
   constructor(options: GatewayDatabaseOptions) {
@@ -57,6 +59,7 @@ export class GatewayDatabase implements Database {
     if (this.#driver !== undefined) return;
     try {
       this.#driver = await this.#openDriver();
+      this.#watchClock(this.#driver);
     } catch (error) {
       if (!(error instanceof DatabaseError && error.isTransient)) throw error;
       this.#options.log.warn(SCOPE, 'the database is not available; the gateway starts without it', {
@@ -114,6 +117,7 @@ export class GatewayDatabase implements Database {
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#retry);
+    this.#clock?.close();
     this.#worked();
     const driver = this.#driver;
     this.#driver = undefined;
@@ -146,6 +150,13 @@ export class GatewayDatabase implements Database {
     });
   }
 
+  /** A SQLite file has the clock of the machine. */
+  #watchClock(driver: Driver): void {
+    if (this.kind !== 'postgres') return;
+    const { log, limits } = this.#options;
+    this.#clock = new ClockWatch({ query: (sql) => driver.query(sql), log, limits });
+  }
+
   #openLater(wait: number): void {
     if (this.#isClosed) return;
     this.#retry = setTimeout(() => void this.#openAgain(wait), wait).unref();
@@ -157,6 +168,7 @@ export class GatewayDatabase implements Database {
       const driver = await this.#openDriver();
       if (this.#isClosed) return await driver.close();
       this.#driver = driver;
+      this.#watchClock(driver);
       this.#worked();
       log.info(SCOPE, 'the database is available now');
     } catch (error) {

@@ -6,6 +6,7 @@ import { type Client, createPool, type Pool } from '../../core/postgres-pool.ts'
 import { repeated, SYNCHRONOUS_COMMIT, serverName, transaction } from '../../core/postgres-transaction.ts';
 import { number, optionalText, type Row, RowError, rowsOf, text } from '../../core/sql-row.ts';
 import type { DatabaseSchema, SqlRow, SqlValue, Statement, StatementResult } from '../kernel/database.ts';
+import { clockDifference } from './clock.ts';
 import { DatabaseError, type Driver } from './driver.ts';
 import { TRANSACTION_ID, wasCommitted } from './lost-commit.ts';
 import { CREATE_VERSIONS, missingMigrations, SET_VERSION, VERSIONS } from './migrations.ts';
@@ -40,14 +41,20 @@ export async function openPostgres(options: PostgresOptions): Promise<Driver> {
   return openPostgresOn(pool, serverName(url), schemas, limits, options.onEmptied);
 }
 
-/** Connects as `openPostgres` does, and says whether rows can be written. Changes nothing. @throws DatabaseError */
-export async function pingPostgres(url: string, limits: Limits): Promise<void> {
+/**
+ * Connects as `openPostgres` does, and says whether rows can be written. Changes nothing. Returns how far the clock of this machine is
+ * ahead of the server's, in ms. @throws DatabaseError
+ */
+export async function pingPostgres(url: string, limits: Limits): Promise<number | undefined> {
   const { databaseConnect: connectTimeout, databaseStatement: statementTimeout } = limits;
   const more = { name: 'agctl check', setup: [], readsBigintAsNumber: true, onError: () => undefined };
   const pool = createPool({ url, connections: 1, connectTimeout, statementTimeout, ...more });
   try {
     // Fails in a database that is read-only, such as a replica.
-    await transaction(pool, async (client) => void (await client.query('SELECT txid_current()')));
+    return await transaction(pool, async (client) => {
+      await client.query('SELECT txid_current()');
+      return clockDifference(async (sql) => (await client.query(sql)).rows);
+    });
   } catch (error) {
     throw openError(serverName(url), error);
   } finally {

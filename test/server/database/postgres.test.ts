@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../src/core/limits.ts';
+import { createLog } from '../../../src/core/log.ts';
+import { ClockWatch, clockDifference } from '../../../src/server/database/clock.ts';
 import { openPostgresOn } from '../../../src/server/database/postgres.ts';
 import { UnknownCommit } from '../../../src/server/kernel/database.ts';
 import { LosingPool } from '../../kit/lost-commit.ts';
@@ -25,6 +27,32 @@ test.each([
   await server.empty();
   const driver = await openPostgresOn(server.pool(), 'PGlite', [COUNTERS], LIMITS);
   await expect(driver.query(sql)).rejects.toMatchObject({ detail });
+});
+
+test('a clock that differs from that of the database is told once, and when it does no more', async () => {
+  const driver = await openPostgresOn(server.pool(), 'PGlite', [COUNTERS], LIMITS);
+  expect(Math.abs((await clockDifference((sql) => driver.query(sql))) ?? Number.NaN)).toBeLessThan(10_000);
+  const lines: string[] = [];
+  let ahead = 86_400_000;
+  const query = () => Promise.resolve([{ now: Date.now() - ahead }]);
+  const watch = new ClockWatch({
+    query,
+    log: createLog(
+      { write: (line) => void lines.push(line), dropped: 0, flush: () => Promise.resolve() },
+      'info',
+      'text',
+    ),
+    limits: LIMITS,
+  });
+  await watch.compare();
+  await watch.compare();
+  ahead = -20_000;
+  await watch.compare();
+  watch.close();
+  expect(lines.map((line) => line.split('\t').slice(1, 4))).toEqual([
+    ['warn', 'agctl::database', 'the clock of this machine is 1d ahead of that of the database'],
+    ['info', 'agctl::database', 'the clock of this machine is that of the database again'],
+  ]);
 });
 
 describe('a connection that is cut during a commit', () => {
