@@ -1,4 +1,5 @@
 import {
+  chownSync,
   copyFileSync,
   mkdirSync,
   readdirSync,
@@ -168,6 +169,18 @@ describe('agctl database', () => {
     ]);
     expect(readdirSync(at.folder).filter((name) => name.includes('partial'))).toEqual([]);
   });
+
+  test.runIf(process.geteuid?.() === 0)(
+    'what root restores belongs to the user of the database',
+    async () => {
+      await (await started(at)).close();
+      await at.run('backup', 'mine.db');
+      chownSync(at.path, 65_534, 65_534);
+      expect((await at.run('restore', 'mine.db')).code).toBe(0);
+      const { uid, gid } = statSync(at.path);
+      expect([uid, gid]).toEqual([65_534, 65_534]);
+    },
+  );
 
   test('restore of a lost file needs no present one', async () => {
     const first = await started(at);

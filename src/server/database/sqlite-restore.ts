@@ -1,4 +1,5 @@
 import {
+  chownSync,
   closeSync,
   copyFileSync,
   existsSync,
@@ -61,6 +62,7 @@ export function restoreSqlite(
     rmSync(partial, { force: true });
     createPrivateDatabase(partial);
     copyFileSync(from, partial);
+    if (process.geteuid?.() === 0) giveToOwnerOf(isThere ? path : dirname(path), partial);
     if (kept !== undefined) amendCopy(partial, kept, amend);
     const file = openSync(partial, 'r+');
     fsyncSync(file);
@@ -73,6 +75,12 @@ export function restoreSqlite(
     throw asDatabaseError(path, error);
   }
   return kept;
+}
+
+/** A gateway that runs as a user of its own must be able to open what root restores. */
+function giveToOwnerOf(like: string, file: string): void {
+  const { uid, gid } = statSync(like);
+  chownSync(file, uid, gid);
 }
 
 function amendCopy(copy: string, kept: string, amend: Amend): void {
