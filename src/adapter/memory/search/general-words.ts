@@ -2,6 +2,9 @@ import { stemOf } from '../tokenizer.ts';
 
 // Words that texts about any subject have. In a small store they are as rare as others, so that their number says nothing.
 
+/** Titles of persons in both languages. */
+const TITLES = 'dr mr mrs ms prof herr frau';
+
 /** What people do, say and want, units of time, and how things are. */
 const ENGLISH =
   'add added agree agreed allow another answer anyone anything anyway arrive arrived ask asked back bad begin began beginning believe best ' +
@@ -31,7 +34,7 @@ const GERMAN =
   'will willst wir wird wissen wo woche wochen wohl wollen wollte wurde wurden zahlen zeit ziemlich zu zum zur zwei zwischen dienstag ' +
   'mittwoch donnerstag freitag';
 
-const GENERAL = new Set(`${ENGLISH} ${GERMAN}`.split(' ').map(stemOf));
+const GENERAL = new Set(`${TITLES} ${ENGLISH} ${GERMAN}`.split(' ').map(stemOf));
 
 /** Whether a stem says nothing about the subject of a text: two texts that have it in common may be of anything. */
 export const isGeneral = (stem: string): boolean => GENERAL.has(stem);

@@ -64,6 +64,10 @@ test.each([
     ],
   ],
   [
+    'who is my dentist',
+    ['My dentist is Dr. Moser in Linden Street.', 'My doctor retired, I go to Dr. Haas now.'],
+  ],
+  [
     'what does the gym cost a month',
     ['The gym costs 29 a month.', 'I switched the electricity to Nordwind, which costs 71 a month.'],
   ],
