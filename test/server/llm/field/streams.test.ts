@@ -68,6 +68,30 @@ test.each(['done', 'item', 'completed'])(
   },
 );
 
+// tombii/better-ccflare#307
+test.each(['completions', 'responses', 'generateContent'] as const)(
+  'an answer of the Messages API that told its reason to stop, but no message_stop, is whole for %s',
+  async (client) => {
+    const requests = {
+      completions: chat,
+      responses: { input: 'Hi', stream: true },
+      generateContent: contents,
+    };
+    const { text } = await ask(client, 'messages', requests[client], {
+      events: [
+        { type: 'message_start', message: { id: 'm', role: 'assistant', content: [], usage: {} } },
+        { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+        { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'Hello.' } },
+        { type: 'content_block_stop', index: 0 },
+        { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 2 } },
+      ],
+    });
+    expect(text).toContain('Hello.');
+    expect(text).toMatch(/\[DONE\]|"response\.completed"|"finishReason":"STOP"/);
+    expect(text).not.toContain('error":{');
+  },
+);
+
 describe('tool calls in streams', () => {
   const tool = (more: object, name = 'weather', args = '{"a":1}') => ({
     ...more,

@@ -36,6 +36,7 @@ class MessagesReader implements EventReader {
   #reported: Json | undefined;
   /** The counts, which never fall: some servers repeat a report with zeros. */
   #usage: ChatUsage | undefined;
+  #hasStopped = false;
 
   read(data: string, type?: string): readonly ChatEvent[] {
     const event = parseEvent(data);
@@ -62,8 +63,9 @@ class MessagesReader implements EventReader {
     }
   }
 
+  /** A few servers send no `message_stop`: the answer is complete if its reason to stop is known. */
   end(): readonly ChatEvent[] {
-    return [];
+    return this.#hasStopped ? [defined({ type: 'end' as const, usage: this.#usage })] : [];
   }
 
   #start(message: Json): ChatEvent[] {
@@ -145,6 +147,7 @@ class MessagesReader implements EventReader {
     this.#addUsage(usage);
     const reason = textOf(delta['stop_reason']);
     if (reason === undefined) return [];
+    this.#hasStopped = true;
     const stopSequence = textOf(delta['stop_sequence']);
     const explanation = textOf(objectOf(delta['stop_details'])?.['explanation']);
     return [
