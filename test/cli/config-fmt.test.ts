@@ -1,4 +1,4 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chownSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -37,10 +37,13 @@ empty:
 merge: { o: 0o17 }
 `;
 
-test('fmt rewrites a file in one form, with its comments, quotes, variables and mode', async () => {
+test('fmt rewrites a file in one form, with its comments, quotes, variables, mode and owner', async () => {
   await using folder = await temporaryFolder();
   const path = join(folder.path, 'gateway.yaml');
   writeFileSync(path, UGLY, { mode: 0o600 });
+  const isRoot = process.geteuid?.() === 0;
+  // The user of a gateway, where root changes its configuration.
+  if (isRoot) chownSync(path, 65_534, 65_534);
   const check = await cli(['config', 'fmt', '--check'], { cwd: folder.path });
   expect(check).toEqual({ code: 1, stdout: 'gateway.yaml\n', stderr: '' });
   expect(readFileSync(path, 'utf8')).toBe(UGLY);
@@ -48,6 +51,7 @@ test('fmt rewrites a file in one form, with its comments, quotes, variables and 
   expect([code, stdout, stderr]).toEqual([0, '', 'gateway.yaml: formatted\n']);
   expect(readFileSync(path, 'utf8')).toBe(PRETTY);
   expect(statSync(path).mode & 0o777).toBe(0o600);
+  if (isRoot) expect(statSync(path)).toMatchObject({ uid: 65_534, gid: 65_534 });
   expect(await cli(['config', 'fmt', '--check', path])).toEqual({ code: 0, stdout: '', stderr: '' });
 });
 
