@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { preparedOn } from './postgres-prepared.ts';
+import { connectionSettings } from './postgres-url.ts';
 
 /** The part of `pg` that stores use, so that tests can substitute another server. */
 export interface Connection {
@@ -23,7 +24,7 @@ export interface PoolOptions {
   /** Most connections at once. */
   readonly connections: number;
   /**
-   * Timeouts of a connection and of one statement, in ms. The server ends a statement that takes too long; if it has not
+   * Timeouts of a connection, unless the URL has `connect_timeout`, and of one statement, in ms. The server ends a statement that takes too long; if it has not
    * answered for both times together, it hangs or cannot be reached, and the statement fails without an SQLSTATE.
    */
   readonly connectTimeout: number;
@@ -45,12 +46,14 @@ const CHECKED = /([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|$)/g;
 
 /** A bounded pool. */
 export function createPool(options: PoolOptions): Pool {
+  const { connectTimeout = options.connectTimeout, bindsChannel } = connectionSettings(options.url);
   const pool = new pg.Pool({
     connectionString: options.url.replace(CHECKED, '$1verify-full'),
     max: options.connections,
-    connectionTimeoutMillis: options.connectTimeout,
+    connectionTimeoutMillis: connectTimeout,
+    enableChannelBinding: bindsChannel,
     statement_timeout: options.statementTimeout,
-    query_timeout: options.statementTimeout + options.connectTimeout,
+    query_timeout: options.statementTimeout + connectTimeout,
     application_name: options.name,
     keepAlive: true,
     ...(options.readsBigintAsNumber && { types: { getTypeParser: parserOf } }),

@@ -2,7 +2,7 @@
 export const ENCODED_PASSWORD =
   'in a password, write `@` as `%40`, `:` as `%3A`, `/` as `%2F`, `?` as `%3F`, `#` as `%23` and `%` as `%25`';
 
-/** The parameters of libpq that `pg` applies, with their values; undefined: any text. */
+/** The parameters of libpq that are applied, with their values; undefined: any text. */
 const PARAMETERS: ReadonlyMap<string, readonly string[] | undefined> = new Map([
   ['sslmode', ['verify-full', 'verify-ca', 'require', 'prefer', 'no-verify', 'disable']],
   ['sslrootcert', undefined],
@@ -15,9 +15,29 @@ const PARAMETERS: ReadonlyMap<string, readonly string[] | undefined> = new Map([
   ['password', undefined],
   ['application_name', undefined],
   ['options', undefined],
+  ['connect_timeout', undefined],
+  // Neon's URLs have it.
+  ['channel_binding', ['require', 'prefer', 'disable']],
 ]);
 
-/** Says which parameter of a URL of PostgreSQL `pg` would ignore, or ignore the value of. Quotes no secret. */
+/** Seconds that `connect_timeout` may have: a hung server must not hold calls for longer than a request may take. */
+const LONGEST_CONNECT = 60;
+
+/** What a valid URL says of connections that `pg` reads from its options only. */
+export function connectionSettings(url: string): {
+  readonly connectTimeout?: number;
+  readonly bindsChannel: boolean;
+} {
+  const parameters = URL.parse(url)?.searchParams;
+  const seconds = parameters?.get('connect_timeout');
+  return {
+    ...(seconds != null && { connectTimeout: Number(seconds) * 1_000 }),
+    // With `require`, too, `pg` binds if the server can; what is between them cannot hide that it can (RFC 5802 section 6).
+    bindsChannel: ['require', 'prefer'].includes(parameters?.get('channel_binding') ?? ''),
+  };
+}
+
+/** Says which parameter of a URL of PostgreSQL, or value of one, would have no effect. Quotes no secret. */
 export function parameterProblem(url: string): string | undefined {
   const parsed = URL.parse(url);
   for (const [name, value] of parsed?.searchParams ?? []) {
@@ -35,10 +55,15 @@ function oneProblem(name: string, value: string): string | undefined {
   const allowed = PARAMETERS.get(name);
   if (allowed !== undefined && !allowed.includes(value))
     return `\`${name}=${value}\` is not supported: expected ${listed(allowed)}`;
-  if (name === 'port' && !(/^\d{1,5}$/.test(value) && Number(value) > 0 && Number(value) < 65_536))
+  if (name === 'port' && !isWithin(value, 65_535))
     return `\`port=${value}\` is not a port: expected 1 to 65535`;
+  if (name === 'connect_timeout' && !isWithin(value, LONGEST_CONNECT))
+    return `\`connect_timeout=${value}\` is not supported: expected 1 to ${LONGEST_CONNECT} seconds`;
   return undefined;
 }
+
+const isWithin = (value: string, most: number): boolean =>
+  /^\d{1,5}$/.test(value) && Number(value) > 0 && Number(value) <= most;
 
 const listed = (names: readonly string[]): string =>
   names

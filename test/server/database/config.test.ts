@@ -1,4 +1,7 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { describe, expect, test } from 'vitest';
+import { createPool } from '../../../src/core/postgres-pool.ts';
 import { parseDatabaseUrl } from '../../../src/server/database/settings.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway } from '../../kit/gateway.ts';
@@ -38,12 +41,30 @@ describe('config.database.url', () => {
       '`sslmode=bogus` is not supported: expected `verify-full`, `verify-ca`',
     ],
     ['postgres://host/db?sslmode=', '`sslmode=` is not supported'],
-    ['postgres://host/db?connect_timeout=3', 'the parameter `connect_timeout` has no effect: remove it'],
+    ['postgres://host/db?pgbouncer=true', 'the parameter `pgbouncer` has no effect: remove it'],
+    [
+      'postgres://host/db?connect_timeout=0',
+      '`connect_timeout=0` is not supported: expected 1 to 60 seconds',
+    ],
     ['postgres://host/db?port=x', '`port=x` is not a port'],
     ['postgres://u:12/a?secret=b@host/db', 'in a password, write `@` as `%40`'],
   ])('refuses %s and says what is expected', (url, problem) =>
     expect(parseDatabaseUrl(url)).toEqual(expect.stringContaining(problem)),
   );
+
+  test('connect_timeout is how long a connection may take, and channel_binding is known', async () => {
+    // Never answers.
+    const server = createServer((socket) => socket.on('error', () => undefined)).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const url = `postgres://u:p@127.0.0.1:${port}/db?connect_timeout=1&channel_binding=require`;
+    expect(parseDatabaseUrl(url)).toEqual({ kind: 'postgres', url });
+    const options = { url, connections: 1, connectTimeout: 60_000, statementTimeout: 60_000 };
+    const pool = createPool({ ...options, name: 'test', setup: [], onError: () => undefined });
+    await expect(pool.query('SELECT 1')).rejects.toThrow('timeout');
+    await pool.end();
+    server.close();
+  });
 
   test('a relative path starts at the folder of the configuration, and the file exists once the gateway runs', async () => {
     await using folder = await temporaryFolder();
