@@ -33,6 +33,11 @@ export function createProgram(context: Context, setExit: (code: number) => void,
       );
       // Such as `"$KEY"` of a script that has not set it.
       if (empty !== undefined) throw new CommandError('usage', `the argument <${empty.name()}> is empty`);
+      const unset = command.options.find((option) => {
+        const name = option.attributeName();
+        return command.getOptionValueSource(name) === 'cli' && command.getOptionValue(name) === '';
+      });
+      if (unset !== undefined) throw new CommandError('usage', `the option ${unset.long ?? unset.flags} is empty`);
       const { run: runCommand } = await load();
       const operands = command.args.length > 0 ? { operands: command.args } : {};
       const { envFrom, ...given } = command.optsWithGlobals<{ envFrom?: string; color: string }>();

@@ -32,6 +32,9 @@ test.each([
   [['users', 'revoke', ''], 'the argument <user> is empty'],
   [['memory', 'import', ''], 'the argument <file> is empty'],
   [['config', 'validate', ''], 'the name of a file is empty'],
+  [['memory', 'export', '-o', ''], 'the option --out is empty'],
+  [['audit', '--action='], 'the option --action is empty'],
+  [['memory-adapter', 'serve', '--host', ''], 'the option --host is empty'],
 ])('`agctl %j` names the empty argument, before it asks anybody', async (args, message) => {
   const { code, stderr } = await cli(args);
   expect([code, stderr.split('\n')[0]]).toEqual([2, `error: ${message}`]);

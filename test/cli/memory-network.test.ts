@@ -61,7 +61,6 @@ describe('listening addresses of the memory services', () => {
   test.each([
     [['memory-adapter', 'serve', '--host', '0.0.0.0'], {}],
     [['memory-adapter', 'serve', '--host', '::'], {}],
-    [['memory-adapter', 'serve', '--host', ''], {}],
     [['memory', 'serve', '--host', '0.0.0.0'], { MEMORY_API_KEY: 'k3y' }],
   ])('%j is rejected without an API key for the tools', async (args, env) => {
     await using folder = await temporaryFolder();
