@@ -182,6 +182,7 @@ function merged(before: readonly Directive[], added: readonly Directive[]): Dire
 export const LOG_MODULES: readonly string[] = [
   'admin',
   'agctl',
+  'agctl::database',
   'agctl::reload',
   'audit',
   'auth',

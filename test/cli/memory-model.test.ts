@@ -161,7 +161,6 @@ test('a package of npm is read from node_modules, or else fetched by the npm of 
     '--registry=http://x',
     './gone',
     'gone.tgz',
-    '',
   ])
     expect((await own.run('add', '--', source)).stderr, source).toMatch(
       /is neither a file or folder nor the name of an npm package/,
@@ -293,7 +292,7 @@ test('another model never replaces one, and a bad name is refused', async () => 
   const { code, stderr } = await own.run('add', 'other', '--name', 'tiny');
   expect(code).toBe(2);
   expect(stderr).toMatch(/models\/tiny exists, with other files: choose another name with --name/);
-  for (const name of ['builtin', '../x', 'A', 'onnx:x', '.hidden', ''])
+  for (const name of ['builtin', '../x', 'A', 'onnx:x', '.hidden'])
     expect((await own.run('add', 'other', '--name', name)).stderr, name).toContain(
       '--name: expected 1 to 64',
     );

@@ -157,15 +157,15 @@ describe.skipIf(REDIS_SERVER === undefined)('MCP sessions of several gateways in
   test('a session whose stream has kept its record is ended at the server when it is idle', async () => {
     await using redis = await redisServer();
     await using server = await mcpUpstream();
-    await using one = await replica(redis, server, { ttl: '300ms', limits: { sessionSweep: 50 } });
+    await using one = await replica(redis, server, { ttl: '900ms', limits: { sessionSweep: 50 } });
     const session = await openSession(`${one.url}/mcp`);
     const [key] = (await records(redis)) as [string];
     const stream = new AbortController();
     const headers = { 'mcp-session-id': session.id, accept: 'text/event-stream' };
     await fetch(`${one.url}/mcp`, { headers, signal: stream.signal });
     // Longer than the interval of sweeps, and shorter than a new lifetime: a sweep has renewed the record.
-    await redis.client.pexpire(key, 200);
-    await until(async () => (await redis.client.pttl(key)) > 250);
+    await redis.client.pexpire(key, 500);
+    await until(async () => (await redis.client.pttl(key)) > 600);
     stream.abort();
     await until(() => server.received.some(({ verb }) => verb === 'DELETE'));
     expect((await at(one, session)).status).toBe(404);

@@ -216,7 +216,7 @@ export class ProcessorChain implements MessageGuards {
       const verdict = await processor.check(message, lookup, signal);
       observer?.guardrail(phase, verdict.kind, processor.place);
       if (verdict.kind === 'reject') {
-        this.#ctx.reason = ERRORS.guardrail_rejected.reason;
+        this.#ctx.reason = processor.reason ?? ERRORS.guardrail_rejected.reason;
         throw new RpcError(
           verdict.code,
           `the ${phase} was rejected by ${name}: ${verdict.reason}`,
@@ -231,7 +231,7 @@ export class ProcessorChain implements MessageGuards {
       if (error instanceof RpcError) throw error;
       const problem = error instanceof GuardrailError ? error.message : undefined;
       observer?.guardrail(phase, 'failed', processor.place, problem);
-      this.#ctx.reason = ERRORS.guardrail_failed.reason;
+      this.#ctx.reason = processor.reason ?? ERRORS.guardrail_failed.reason;
       const fields = mcpFields.get(this.#ctx);
       if (fields !== undefined && problem !== undefined) fields.errorDetail = problem;
       // What a service said of its failure is not for the client.

@@ -1,4 +1,4 @@
-import { AppError, detailOf } from '../../../core/errors.ts';
+import { AppError, detailOf, ERRORS } from '../../../core/errors.ts';
 import { isRecord, membersOf, parseJson, textIn } from '../../../core/foreign.ts';
 import { GuardrailError } from '../../guardrails/outcome.ts';
 import { writeChanged } from '../../kernel/json/changed-json.ts';
@@ -26,7 +26,12 @@ function guardOf(hooks: PolicyHooks): Guard[] {
     {
       name: `the policy ${name}`,
       phases: new Map([...checkablePhases(false).keys()].map((method) => [method, phase])),
-      processor: { place, check: (message) => check(hooks, message), close: () => Promise.resolve() },
+      processor: {
+        place,
+        reason: ERRORS.policy_denied.reason,
+        check: (message) => check(hooks, message),
+        close: () => Promise.resolve(),
+      },
     },
   ];
 }

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { Reason } from '../../../core/errors.ts';
 import { membersOf, parseJson } from '../../../core/foreign.ts';
 import type { TracePlace } from '../../../core/trace/event.ts';
 import type { Phase } from '../../guardrails/outcome.ts';
@@ -43,6 +44,8 @@ export type MessageVerdict =
 
 export interface Processor {
   readonly place: TracePlace;
+  /** `reason` of requests that it rejects or cannot check, if it is part of a policy. Default: `Guardrail`. */
+  readonly reason?: Reason;
   /** Throws `GuardrailError` if the message cannot be checked and must not pass. */
   check(
     message: GuardedMessage,
