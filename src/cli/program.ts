@@ -37,7 +37,8 @@ export function createProgram(context: Context, setExit: (code: number) => void,
         const name = option.attributeName();
         return command.getOptionValueSource(name) === 'cli' && command.getOptionValue(name) === '';
       });
-      if (unset !== undefined) throw new CommandError('usage', `the option ${unset.long ?? unset.flags} is empty`);
+      if (unset !== undefined)
+        throw new CommandError('usage', `the option ${unset.long ?? unset.flags} is empty`);
       const { run: runCommand } = await load();
       const operands = command.args.length > 0 ? { operands: command.args } : {};
       const { envFrom, ...given } = command.optsWithGlobals<{ envFrom?: string; color: string }>();
