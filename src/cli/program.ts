@@ -35,6 +35,8 @@ export function createProgram(context: Context, setExit: (code: number) => void,
       if (empty !== undefined) throw new CommandError('usage', `the argument <${empty.name()}> is empty`);
       const unset = command.options.find((option) => {
         const name = option.attributeName();
+        // An empty expression is that of any request, as upstream's `/debug/trace` reads it.
+        if (option.flags.endsWith('<cel>')) return false;
         return command.getOptionValueSource(name) === 'cli' && command.getOptionValue(name) === '';
       });
       if (unset !== undefined)
