@@ -106,18 +106,22 @@ class SubscriberList implements TraceSubscribers {
   }
 }
 
-/** How many requests all subscribers together have followed in the current second. */
+/**
+ * How many requests all subscribers together may follow: a second's number at once, and then one in a while, so that they do not stop
+ * the event loop together.
+ */
 class Pace {
-  #second = 0;
-  #followed = 0;
+  #left: number = LIMITS.traceFollowedPerSecond;
+  #at = performance.now();
 
-  /** Takes one of the second's requests. False if none is left. */
+  /** Takes one. False if none is left. */
   take(): boolean {
-    const second = Math.floor(performance.now() / 1_000);
-    if (second !== this.#second) this.#followed = 0;
-    this.#second = second;
-    if (this.#followed >= LIMITS.traceFollowedPerSecond) return false;
-    this.#followed += 1;
+    const now = performance.now();
+    const added = ((now - this.#at) / 1_000) * LIMITS.traceFollowedPerSecond;
+    this.#left = Math.min(LIMITS.traceFollowedPerSecond, this.#left + added);
+    this.#at = now;
+    if (this.#left < 1) return false;
+    this.#left -= 1;
     return true;
   }
 }

@@ -197,7 +197,7 @@ test('a trace with follow=true leaves requests out rather than slow all of them 
   const started = trace.of('requestStarted').length;
   expect(started).toBeLessThan(sent);
   expect(started).toBeGreaterThan(LIMITS.traceFollowedPerSecond);
-  expect(skipped[0]).toBeGreaterThanOrEqual(10);
+  expect(skipped[0]).toBeGreaterThan(0);
 });
 
 test('a trace names an MCP server over HTTP by its address, and an unavailable one by its error', async () => {
