@@ -44,11 +44,13 @@ function rowsOf(value: unknown, path: string): string[][] {
 /** Figures that are not bytes, by the last part of their names: the kernel also counts pages and faults. */
 const COUNTS =
   /(?:^|[._])(?:stacks|objects|allocations|frees|faults?|count|ms|seconds|structures)$|(?:^|\.)(?:pg|workingset|thp|swpin|swpout|zswpin|zswpout|numa_|oom)\w*$|number_of_\w+$/;
+/** Characters of the names that a gateway gives. */
+const LONGEST_NAME = 200;
 const BYTES = /^(?:allocation_stats|allocator|cgroup|smaps)\.|bytes$/i;
 const MIB = 1024 * 1024;
 
 function figure(value: number, path: string): string {
-  if (COUNTS.test(path)) return String(value);
+  if (path.length <= LONGEST_NAME && COUNTS.test(path)) return String(value);
   return BYTES.test(path) || Math.abs(value) >= 64 * 1024 ? mebibytes(value) : String(value);
 }
 

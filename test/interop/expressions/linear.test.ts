@@ -29,12 +29,14 @@ const source = join(fileURLToPath(new URL('../../..', import.meta.url)), 'src');
 /** Those that read texts with a bound, by what bounds them. */
 const BOUNDED: Readonly<Record<string, string>> = {
   'adapter/memory/embed/models/add-model.ts': 'the name of a package or file',
+  'adapter/memory/markdown/chunk.ts': 'the beginning of a heading',
   'adapter/memory/markdown/split-block.ts': 'lines of at most 500 characters',
   'adapter/memory/search/owners.ts': 'it begins where a word does, which recheck does not count',
   'admin/app.ts': 'a request target has no line ends',
   'admin/refused-request.ts': 'a request target has no line ends',
   'cli/commands/config-explain.ts': 'an argument',
   'cli/commands/proxy-log.ts': 'an answer of at most 64 KiB, whose parentheses close',
+  'cli/commands/proxy-memory.ts': 'names of at most 200 characters',
   'cli/commands/verify.ts': 'an argument',
   'cli/connect/endpoint.ts': 'a path of the configuration',
   'cli/connect/shown-diff.ts': 'lines of a file of this user',
@@ -107,11 +109,13 @@ describe('regular expressions', () => {
       // An expression that looks ahead or back, or that counts.
       if (verdict.status === 'unknown') verdict = await judge('fuzz');
       if (verdict.status === 'unknown') unjudged += 1;
-      if (verdict.status !== 'vulnerable') continue;
+      if (verdict.status === 'safe') continue;
       for (const place of places) {
         const file = place.replace(/:\d+$/, '');
+        // A busy machine judges fewer of them in time.
         if (Object.hasOwn(BOUNDED, file)) listed.add(file);
-        else slow.push(`${place} /${pattern}/ ${verdict.complexity?.summary}: ${verdict.attack?.pattern}`);
+        else if (verdict.status === 'vulnerable')
+          slow.push(`${place} /${pattern}/ ${verdict.complexity?.summary}: ${verdict.attack?.pattern}`);
       }
     }
     process.stdout.write(`${all.size} expressions, ${unjudged} of them not judged within 5 s\n`);

@@ -85,7 +85,7 @@ export function askedFor(query: string): AskedFor {
 }
 
 const TIME =
-  /\b(?:\d{1,2}[:.]\d{2}|\d{1,2}(?:st|nd|rd|th)|(?:19|20)\d{2}|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|march|april|may|june|july|august|september|october|november|december|today|tomorrow|yesterday|tonight|noon|midnight|spring|summer|autumn|winter|(?:last|next|this) (?:week|month|year|weekend)|weeks?|months?|years?|januar|februar|m\u00e4rz|mai|juni|juli|oktober|dezember|(?:mon|diens|donners|frei|sams|sonn)tags?|mittwochs?|heute|morgen|gestern|woche|monat|jahr)\b|\d{1,2}\. ?\p{Lu}|\d+[年月日時]/iu;
+  /\b(?:\d{1,2}[:.]\d{2}|\d{1,2}(?:st|nd|rd|th)|(?:19|20)\d{2}|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|march|april|may|june|july|august|september|october|november|december|today|tomorrow|yesterday|tonight|noon|midnight|spring|summer|autumn|winter|(?:last|next|this) (?:week|month|year|weekend)|weeks?|months?|years?|januar|februar|m\u00e4rz|mai|juni|juli|oktober|dezember|(?:mon|diens|donners|frei|sams|sonn)tags?|mittwochs?|heute|morgen|gestern|woche|monat|jahr)\b|\d{1,2}\. ?\p{Lu}|\d[年月日時]/iu;
 const NUMBER = new RegExp(
   [
     '\\d',
