@@ -1,8 +1,13 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: references of configurations.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { type Imported, nothingImported } from '../../src/cli/init/imported.ts';
 import { readLitellm } from '../../src/cli/init/litellm/read.ts';
 import { Variables } from '../../src/cli/init/variables.ts';
+import { cli } from '../kit/cli.ts';
+import { temporaryFolder } from '../kit/folder.ts';
 
 /** What is imported from a file, and what is left out of it, as lines. */
 function read(yaml: string, ...others: readonly string[]) {
@@ -438,4 +443,34 @@ mcp_servers:
       ],
     ].toSorted(),
   );
+});
+
+test('merge keys are read, and keys of `keys create` are accepted where there is a database', async () => {
+  await using folder = await temporaryFolder();
+  const cwd = folder.path;
+  writeFileSync(
+    join(cwd, 'config.yaml'),
+    `model_list:
+- model_name: one
+  litellm_params: &private
+    model: openai/qwen
+    api_base: http://10.1.2.3:8000/v1
+    api_key: os.environ/PRIVATE_KEY
+- model_name: two
+  litellm_params: { <<: *private, model: openai/llama }
+litellm_settings: { max_budget: 5, budget_duration: 1d }
+general_settings: { master_key: os.environ/MASTER_KEY }
+`,
+  );
+  const made = await cli(['init', 'out', '--yes', '--from', 'config.yaml'], { cwd, env: { HOME: cwd } });
+  expect([made.code, made.stderr]).toEqual([0, '']);
+  const { llm } = parse(readFileSync(join(cwd, 'out/gateway.yaml'), 'utf8'));
+  const params = { apiKey: '${PRIVATE_KEY}', baseUrl: 'http://10.1.2.3:8000/v1' };
+  expect(llm.models).toMatchObject([
+    { name: 'one', params: { ...params, model: 'qwen' } },
+    { name: 'two', params: { ...params, model: 'llama' } },
+  ]);
+  expect(llm.policies.apiKey).toEqual({ mode: 'strict', keys: [{ key: '${MASTER_KEY}' }], virtualKeys: {} });
+  const validated = await cli(['config', 'validate', '-f', 'out/gateway.yaml'], { cwd, env: { HOME: cwd } });
+  expect(validated.stdout + validated.stderr).not.toContain('error[');
 });

@@ -351,7 +351,7 @@ mcp_servers:
   expect([code, stderr]).toEqual([0, '']);
   const { llm, mcp, config } = mine.config();
   expect(llm.policies).toEqual({
-    apiKey: { mode: 'strict', keys: [{ key: `\${LITELLM_MASTER_KEY}` }] },
+    apiKey: { mode: 'strict', keys: [{ key: `\${LITELLM_MASTER_KEY}` }], virtualKeys: {} },
     timeout: { backendRequestTimeout: '30s' },
     retry: { attempts: 2, backoff: '500ms', codes: [408, 409, 429, 500, 502, 503, 504, 529] },
     budgets: [{ name: 'litellm', limit: '5USD/day' }],

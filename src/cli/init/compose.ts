@@ -22,12 +22,18 @@ export const needsDatabase = ({ policies }: Imported): boolean => 'budgets' in p
 /** Writes a configuration: one gateway on this machine alone, with the MCP servers and models that there are. */
 export function composeConfig({ imported, port, schema, isEcho, agctl }: Composition): string {
   const { targets, models, virtualModels, clientKeys, prices } = imported;
+  const hasDatabase = needsDatabase(imported);
   const authentication =
     clientKeys.length > 0
-      ? { apiKey: { mode: 'strict', keys: clientKeys.map((key) => ({ key })) } }
+      ? {
+          apiKey: {
+            mode: 'strict',
+            keys: clientKeys.map((key) => ({ key })),
+            ...(hasDatabase && { virtualKeys: {} }),
+          },
+        }
       : undefined;
   const policies = { ...authentication, ...imported.policies };
-  const hasDatabase = needsDatabase(imported);
   const values = (entries: readonly ImportedEntry[]): unknown[] => entries.map(({ value }) => value);
   const content = {
     gateways: { default: { port, address: '127.0.0.1' } },
@@ -78,6 +84,9 @@ export function composeConfig({ imported, port, schema, isEcho, agctl }: Composi
     config.comment = [
       ` \`${agctl} usage\`, \`${agctl} keys\` and the page Conversations need a database, which is opened at startup:`,
       ` database: { url: "${DATABASE}" }`,
+      ...(authentication === undefined
+        ? []
+        : [' Keys of `agctl keys create` also need `virtualKeys: {}` in each `apiKey` above.']),
     ].join('\n');
   for (const key of ['mcp', 'llm', 'config']) spaceBefore(document, key);
   quoteReferences(document);

@@ -114,7 +114,8 @@ function readSource(path: string, place: Place, known?: McpClient): Source {
 function yamlContent(text: string, shown: string): Source['content'] {
   let value: unknown;
   try {
-    value = parse(text);
+    // `<<` of YAML 1.1, which the readers of these files in Python know.
+    value = parse(text, { merge: true });
   } catch (error) {
     const { line } = membersOf(elementsOf(membersOf(error)['linePos'])[0]);
     throw new CommandError(

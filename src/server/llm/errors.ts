@@ -2,6 +2,9 @@ import { AppError, type AppErrorOptions, type ErrorCode } from '../../core/error
 import { jsonIn } from '../../core/foreign.ts';
 import { membersOf } from './json-members.ts';
 
+/** The code of a request that has something which the format of a provider cannot express. */
+export const UNTRANSLATABLE = 'untranslatable';
+
 /** An error on an LLM route with a code of the OpenAI API. */
 export class LlmError extends AppError {
   readonly llmCode: string;

@@ -160,6 +160,24 @@ describe('a virtual model with failover', () => {
     },
   );
 
+  test('failover passes over a model that cannot be asked while others fail, and gives up no healthy one for it', async () => {
+    await using down = await llmProvider((_, response) => response.writeHead(500).end('{}'));
+    await using up = await llmProvider(ok);
+    const claude = { name: 'claude', provider: 'anthropic', params: { baseUrl: 'http://127.0.0.1:1' } };
+    const models = [entry('first', down), claude, entry('last', up)];
+    const routing = (names: readonly string[]) => ({
+      failover: { targets: names.map((model, priority) => ({ model, priority })) },
+    });
+    const virtualModels = [
+      { name: 'safe', routing: routing(['first', 'claude', 'last']) },
+      { name: 'claude-first', routing: routing(['claude', 'last']) },
+    ];
+    await using gate = await gateway(JSON.stringify({ llm: { port: 0, models, virtualModels } }));
+    expect((await chat(gate, { ...ASKED, seed: 1 })).status).toBe(200);
+    const refused = await chat(gate, { ...ASKED, model: 'claude-first', seed: 1 });
+    expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('`seed`')]);
+  });
+
   test('failover does not resend what is no failure of the provider', async () => {
     await using first = await llmProvider(answering('{"error":{"code":"context_length_exceeded"}}', 400));
     await using second = await llmProvider();

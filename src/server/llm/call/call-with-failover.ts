@@ -2,13 +2,15 @@ import { AppError } from '../../../core/errors.ts';
 import { discardReply } from '../../kernel/request/error-response.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { isCallFailure } from '../../transport/upstream/upstream-error.ts';
+import { LlmError, UNTRANSLATABLE } from '../errors.ts';
 import { failedModels, llmCall } from '../llm-call.ts';
 import type { Failover, FailoverTarget } from '../models/failover.ts';
 import { traceEvictedTargets } from './trace-events.ts';
 
 /**
  * Calls targets one after the other until one does not fail, while nothing has been sent to the client. A failure is
- * what `health` of the model says, a call that did not get a response, or a stream that ended before its first output.
+ * what `health` of the model says, a call that did not get a response, or a stream that ended before its first output; after one, also
+ * a request that cannot be translated for the next model.
  * `attempt` calls a target; `isLast` is false if another one would follow. The failure of the last target is the client's.
  */
 export async function callWithFailover(
@@ -29,7 +31,9 @@ export async function callWithFailover(
       if (isLast || ctx.isAbandoned || llmCall.get(ctx)?.failed !== true) return reply;
       discardReply(reply);
     } catch (error) {
-      if (isLast || ctx.isAbandoned || !isCallFailure(error)) throw error;
+      // While others fail, a model that cannot be asked is passed over; a healthy one is not given up for what it cannot express.
+      const isPassedOver = tried.size > 1 && error instanceof LlmError && error.llmCode === UNTRANSLATABLE;
+      if (isLast || ctx.isAbandoned || !(isPassedOver || isCallFailure(error))) throw error;
     }
     failedModels.ensure(ctx, () => []).push(target.model);
     const next = failover.choose(tried);

@@ -11,7 +11,7 @@ import type { EmbeddingFormat, ProviderEmbeddingFormat } from '../chat/embedding
 import { parseExactly } from '../chat/exact-json.ts';
 import { nameMember } from '../chat/refusals.ts';
 import { withPlainNames } from '../chat/tool-names.ts';
-import { llmError } from '../errors.ts';
+import { llmError, UNTRANSLATABLE } from '../errors.ts';
 import { type FormatKey, formatOf, type ProviderFormatKey, providerFormatOf } from '../formats/index.ts';
 import type { ProviderFormat } from '../providers/provider.ts';
 import type { CallBody } from '../request/call-body.ts';
@@ -104,7 +104,7 @@ export function translateCall(
     const what = error.what.length > MOST_SHOWN ? `${error.what.slice(0, MOST_SHOWN)}…` : error.what;
     throw llmError(
       'llm_invalid',
-      'untranslatable',
+      UNTRANSLATABLE,
       `failed to process LLM request: \`${what}\` cannot be translated from ${from.key} to ${to.key}${why}`,
     );
   }
