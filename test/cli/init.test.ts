@@ -428,7 +428,7 @@ mcp_servers:
       },
     },
   ]);
-  expect(mcp.policies).toEqual({ apiKey: { mode: 'strict', keys: [{ key: `\${LITELLM_MASTER_KEY}` }] } });
+  expect(mcp.policies).toEqual({ apiKey: llm.policies.apiKey });
   expect(mcp.targets).toEqual([
     {
       name: 'zapier',
