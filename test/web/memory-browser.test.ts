@@ -41,8 +41,8 @@ async function openEntity(page: Page, name: string): Promise<void> {
   await page.keyboard.type(name);
   await page.keyboard.press('Enter');
   await page.getByText('1 by name').waitFor();
-  await page.getByRole('link', { name }).focus();
-  await page.keyboard.press('Enter');
+  // Focus and key in one step: a list that is read again meanwhile has other elements.
+  await page.getByRole('link', { name }).press('Enter');
   await page.getByRole('heading', { level: 2, name }).waitFor();
 }
 
