@@ -26,7 +26,7 @@ export function readLine(line: Buffer): ClientLine | undefined {
   if (!isRecord(value))
     return refused(
       INVALID_REQUEST,
-      'a line is no JSON object: write each message on a line of its own',
+      'a line is not a JSON object: write each message on a line of its own',
       null,
     );
   const { jsonrpc, id, method, params } = value;

@@ -15,7 +15,7 @@ export const hasErrorObject = (body: unknown): boolean => {
  * wrong), `{"errors": [{"message": "…"}]}` (Cloudflare), `"…"`, or no JSON at all.
  */
 export function readProviderError(body: unknown, status: number): ChatError {
-  const members = membersOf(Array.isArray(body) ? (body as unknown[])[0] : body);
+  const members = membersOf(Array.isArray(body) ? elementsOf(body)[0] : body);
   const error = membersOf(members['error'] ?? members);
   const message = errorText(body);
   const code = textOf(error['code']) ?? textOf(error['type']) ?? textOf(error['status']);
@@ -29,7 +29,7 @@ export function readProviderError(body: unknown, status: number): ChatError {
 
 /** What an error response says, whatever its form; undefined if it says nothing. */
 export function errorText(body: unknown): string | undefined {
-  const members = membersOf(Array.isArray(body) ? (body as unknown[])[0] : body);
+  const members = membersOf(Array.isArray(body) ? elementsOf(body)[0] : body);
   const { error } = members;
   return textOf(body) ?? textOf(error) ?? messageIn(membersOf(error)) ?? messageIn(members);
 }

@@ -1,3 +1,4 @@
+import { elementsOf } from '../../../core/foreign.ts';
 import { hasErrorObject } from '../chat/provider-error.ts';
 import type { ClientError, WireFormat } from './format.ts';
 import { googleStatus } from './generate-content/error.ts';
@@ -6,7 +7,7 @@ import { googleStatus } from './generate-content/error.ts';
 export const geminiApi: Pick<WireFormat, 'wrapsRejections' | 'isError' | 'errorBody' | 'errorEvent'> = {
   wrapsRejections: true,
   // A stream that is no server-sent events is a list, also of an error.
-  isError: (body) => hasErrorObject(Array.isArray(body) ? (body as unknown[])[0] : body),
+  isError: (body) => hasErrorObject(Array.isArray(body) ? elementsOf(body)[0] : body),
   errorBody: googleError,
   errorEvent: (error) => `data: ${JSON.stringify(googleError(error))}\n\n`,
 };
