@@ -230,7 +230,7 @@ describe('message text', () => {
     const { text } = await session.request('tools/list');
     expect(text).toContain('"inputSchema":{"type":"object"}');
     const pieces = [
-      '{"jsonrpc":"2.0","id":"?","result":{"big":12345678901234567890,"one":1.0,"\\u0061":null}}\n',
+      '{"jsonrpc":"2.0","id":"?","result":{"big":12345678901234567890,"one":1.0,"\\u0061":[null]}}\n',
     ];
     // The child must answer with the id of this call, which is one more than the last id that it received.
     const last = JSON.parse((await received()).at(-1) as string).id as number;
@@ -239,6 +239,6 @@ describe('message text', () => {
       name: 'emit',
       arguments: { pieces: [Buffer.from(line).toString('base64')], silent: true },
     });
-    expect(answer.text).toContain('"result":{"big":12345678901234567890,"one":1.0,"\\u0061":null}');
+    expect(answer.text).toContain('"result":{"big":12345678901234567890,"one":1.0,"\\u0061":[null]}');
   });
 });

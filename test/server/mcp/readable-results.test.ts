@@ -1,5 +1,7 @@
 import type { ServerResponse } from 'node:http';
+import * as sdk from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { withoutNulls } from '../../../src/server/mcp/protocol/absent-members.ts';
 import { ERAS } from '../../kit/both-eras.ts';
 import { chaos } from '../../kit/config.ts';
 import { ERA_CLIENTS, type EraClient } from '../../kit/era-clients.ts';
@@ -167,10 +169,113 @@ const RESULTS: [method: string, params: Json, result: string, shown: object][] =
   [
     'resources/list',
     {},
-    '{"resources":[{"uri":"x:1","name":"r","mimeType":null,"size":null,"annotations":null}]}',
+    '{"resources":[{"uri":"x:1","name":"r","mimeType":null,"size":null,"annotations":null,"ofLaterRevision":null}]}',
     { resources: [{ uri: 'x:1', name: 'r' }] },
   ],
 ];
+
+const SAY = { name: 'say', arguments: {} };
+const block = (text: string): object => ({ type: 'text', text });
+
+/** The same for values that clients refuse for another reason than null. */
+const REFUSED: typeof RESULTS = [
+  ['tools/call', SAY, '{"content":"hello"}', { content: [block('hello')] }],
+  ['tools/call', SAY, '{"content":null}', { content: [] }],
+  ['tools/call', SAY, '{"content":{"type":"text","text":"a"}}', { content: [block('a')] }],
+  ['tools/call', SAY, '{"structuredContent":{"n":1.0}}', { content: [], structuredContent: { n: 1 } }],
+  [
+    'tools/call',
+    SAY,
+    '{"content":[{"type":"text","text":null},{"text":"a"},"b",{"rows":[1.50]},null,{"type":"text","text":{"n":1.0}}],"isError":"no"}',
+    { content: [block(''), block('a'), block('b'), block('{"rows":[1.50]}'), block('{"n":1.0}')] },
+  ],
+  [
+    'tools/call',
+    SAY,
+    '{"content":[{"type":"resource_link","uri":"x:1","size":"9"},{"type":"resource","resource":{"uri":"x:2","text":null}},{"type":"audio-3d","x":1}]}',
+    {
+      content: [
+        { type: 'resource_link', uri: 'x:1', name: 'x:1' },
+        { type: 'resource', resource: { uri: 'x:2', text: '' } },
+        { type: 'audio-3d', x: 1 },
+      ],
+    },
+  ],
+  [
+    'tools/call',
+    SAY,
+    '{"content":[{"type":"text","text":"a","annotations":{"audience":["user","model"],"priority":5,"lastModified":"2025-01-12"}}]}',
+    { content: [{ ...block('a'), annotations: { audience: ['user'] } }] },
+  ],
+  [
+    'prompts/get',
+    { name: 'p' },
+    '{"description":5,"messages":[{"role":"user","content":"hi"}]}',
+    { messages: [{ role: 'user', content: block('hi') }] },
+  ],
+  [
+    'prompts/list',
+    {},
+    '{"prompts":[{"name":"p","arguments":[{"description":"no name"},{"name":"a","required":"yes"}]},{"title":"no name"}]}',
+    { prompts: [{ name: 'p', arguments: [{ name: 'a' }] }] },
+  ],
+  [
+    'resources/list',
+    {},
+    '{"resources":[{"uri":"x:1"},{"uri":"x:2","name":null,"title":"T","icons":[{"src":"s","sizes":"any"},{}]},{"name":"no uri"}]}',
+    {
+      resources: [
+        { uri: 'x:1', name: 'x:1' },
+        { uri: 'x:2', name: 'T', title: 'T', icons: [{ src: 's' }] },
+      ],
+    },
+  ],
+  [
+    'resources/templates/list',
+    {},
+    '{"resourceTemplates":[{"uriTemplate":"x:{a}","mimeType":[]}]}',
+    { resourceTemplates: [{ uriTemplate: 'x:{a}', name: 'x:{a}' }] },
+  ],
+  [
+    'resources/read',
+    { uri: 'x:1' },
+    '{"contents":[{"uri":"x:1","text":null,"blob":"aGk="},{"uri":"x:2","text":null,"blob":null},{"uri":"x:3","text":{"n":1.0}}]}',
+    {
+      contents: [
+        { uri: 'x:1', blob: 'aGk=' },
+        { uri: 'x:2', text: '' },
+        { uri: 'x:3', text: '{"n":1.0}' },
+      ],
+    },
+  ],
+  [
+    'completion/complete',
+    { ref: { type: 'ref/prompt', name: 'p' }, argument: { name: 'a', value: '' } },
+    `{"completion":{"values":[${'"v",'.repeat(150)}5]}}`,
+    { completion: { values: Array.from({ length: 100 }, () => 'v') } },
+  ],
+];
+
+/** Schemas of the results in the first SDK. */
+const SCHEMAS: Record<string, { safeParse(value: unknown): { success: boolean; error?: unknown } }> = {
+  'tools/call': sdk.CallToolResultSchema,
+  'prompts/get': sdk.GetPromptResultSchema,
+  'prompts/list': sdk.ListPromptsResultSchema,
+  'resources/list': sdk.ListResourcesResultSchema,
+  'resources/templates/list': sdk.ListResourceTemplatesResultSchema,
+  'resources/read': sdk.ReadResourceResultSchema,
+  'completion/complete': sdk.CompleteResultSchema,
+};
+
+/** The members that may be null by schemas of the protocol. Schemas of OAuth and of answers of clients do not matter here. */
+const nullable = (): Set<string> =>
+  new Set(
+    Object.entries(sdk).flatMap(([name, schema]) => {
+      const { shape = {} } = schema as { shape?: Record<string, typeof sdk.ResultSchema> };
+      if (/^(?:OAuth|OpenId|Elicit)/.test(name)) return [];
+      return Object.entries(shape).flatMap(([key, member]) => (member.safeParse(null).success ? [key] : []));
+    }),
+  );
 
 describe.each(ERAS)('a caller of revision %s', (revision, connect) => {
   test.each(RESULTS)(
@@ -184,6 +289,22 @@ describe.each(ERAS)('a caller of revision %s', (revision, connect) => {
     },
   );
 
+  test.each(REFUSED)(
+    'gets the result of %s (%j) %s as clients read it',
+    async (method, params, result, shown) => {
+      results = { [method]: result };
+      for (const path of method.endsWith('/list') ? ['/one', '/two'] : ['/one']) {
+        const caller = await connect(gate.url + path);
+        const received = (await caller.ask(method, params)).result;
+        if (!result.includes('audio-3d'))
+          expect(SCHEMAS[method]?.safeParse(received)).toMatchObject({ success: true });
+        if (path === '/one') expect(received).toMatchObject(shown);
+        // Those of the other target follow.
+        else expect(Object.values<Json>(received)[0].length).toBeGreaterThan(0);
+      }
+    },
+  );
+
   test('gets a structured result that is a list', async () => {
     results = { 'tools/call': '{"content":[],"structuredContent":[1]}' };
     const { result } = await (await connect(`${gate.url}/one`)).call('say');
@@ -193,6 +314,15 @@ describe.each(ERAS)('a caller of revision %s', (revision, connect) => {
         : { content: [], structuredContent: [1] },
     );
   });
+});
+
+test('members that may be null by the schemas of the SDKs stay', () => {
+  const members = nullable();
+  expect(members).toContain('ttl');
+  for (const key of members) {
+    const text = `{"result":{"${key}":null}}`;
+    expect(withoutNulls(text, 'result', { [key]: null })).toBe(text);
+  }
 });
 
 test('a server may announce capabilities that are null', async () => {

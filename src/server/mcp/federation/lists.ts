@@ -14,6 +14,7 @@ import { type ItemKind, type ListMethod, outwardName, outwardTask } from '../nam
 import { UNANNOUNCED } from '../protocol/initialize-result.ts';
 import type { RpcMessage } from '../protocol/message.ts';
 import { RPC, RpcError } from '../protocol/protocol.ts';
+import { readableResult } from '../protocol/readable-result.ts';
 import { readableTool } from '../protocol/readable-tool.ts';
 import { waitForFirstTarget } from '../session/initialize.ts';
 import { UpstreamSessionLost } from '../targets/http/session-loss.ts';
@@ -193,7 +194,12 @@ async function readPages(
       if (pages.isEnd(error)) return items;
       throw error;
     }
-    const listed = namedItems(page.text, list);
+    // Tools are compared with their pins first.
+    const own =
+      list.kind === 'tool'
+        ? page.text
+        : readableResult(page.text, method, page.result, call.meta !== undefined);
+    const listed = namedItems(own, list);
     const fresh = listed.filter(({ own }) => pages.isNew(own));
     if (list.kind === 'tool' && fresh.length < listed.length)
       warnAboutToolNames(

@@ -6,15 +6,11 @@ import { edit, elements, members, valueAt } from '../../kernel/json/json-text.ts
 // official SDK drops a result with `"_meta": null`, so that its call waits until it times out, and the list of all tools if one of
 // them has `"readOnlyHint": null`.
 
-/** Optional members of MCP that cannot be null, of results, of capabilities, and of what servers send by themselves. */
-const OPTIONAL: ReadonlySet<string> = new Set(
-  `_meta nextCursor title description annotations icons mimeType size sizes theme arguments required execution taskSupport
-  readOnlyHint destructiveHint idempotentHint openWorldHint inputSchema outputSchema audience priority lastModified content isError
-  text blob total hasMore instructions websiteUrl statusMessage pollInterval pollIntervalMs
-  tools prompts resources logging completions experimental extensions tasks listChanged subscribe list cancel requests
-  message logger reason mode requestedSchema systemPrompt includeContext temperature stopSequences metadata toolChoice
-  modelPreferences hints costPriority speedPriority intelligencePriority`.split(/\s+/),
-);
+/**
+ * Members that may be null: by the schemas of MCP, and in its extension for tasks. All others of MCP are absent instead, so that a
+ * member of a later revision is known, too.
+ */
+const NULLABLE: ReadonlySet<string> = new Set(['data', 'structuredContent', 'ttl', 'ttlMs']);
 
 /** Members whose content is not that of MCP. */
 const OPAQUE: ReadonlySet<string> = new Set(
@@ -36,7 +32,7 @@ function hasNull(value: unknown): boolean {
   if (!isRecord(value)) return false;
   for (const key in value) {
     const member = value[key];
-    if (member === null ? OPTIONAL.has(key) : !OPAQUE.has(key) && hasNull(member)) return true;
+    if (member === null ? !NULLABLE.has(key) : !OPAQUE.has(key) && hasNull(member)) return true;
   }
   return false;
 }
@@ -49,7 +45,7 @@ function plain(json: string): string {
   if (!json.startsWith('{')) return json;
   const kept = members(json).flatMap(([key, { start, end }]) => {
     const value = json.slice(start, end);
-    if (value === 'null' && OPTIONAL.has(key)) return [];
+    if (value === 'null' && !NULLABLE.has(key)) return [];
     return [`${JSON.stringify(key)}:${OPAQUE.has(key) ? value : plain(value)}`];
   });
   return `{${kept.join(',')}}`;

@@ -3,7 +3,7 @@ import { foldedName, isOver, repeatedMember, shownName, structureOf } from '../.
 import { LIMITS } from '../../../core/limits.ts';
 import { eachMember, edit, members, type Span } from '../../kernel/json/json-text.ts';
 import { withoutNulls } from './absent-members.ts';
-import { META, RPC, RpcError } from './protocol.ts';
+import { MCP_METHODS, META, RPC, RpcError } from './protocol.ts';
 import { isRpcError, isUsualResponse, repairedMessage } from './repaired-message.ts';
 
 /**
@@ -86,7 +86,7 @@ function classify(text: string, value: Readonly<Record<string, unknown>>, isFrom
   if (params !== undefined && !isRecord(params)) {
     throw new RpcError(RPC.invalidRequest, 'expected "params" to be an object');
   }
-  if (isFromTarget && !isResponse) {
+  if (isFromTarget && typeof method === 'string' && MCP_METHODS.has(method)) {
     const plain = withoutNulls(text, 'params', params);
     if (plain !== text) return classify(plain, membersOf(parseJson(plain)), isFromTarget);
   }

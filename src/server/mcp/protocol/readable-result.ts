@@ -1,18 +1,24 @@
-import { elementsOf, isRecord, membersOf } from '../../../core/foreign.ts';
+import { elementsOf, entryIn, isRecord, membersOf, parseJson } from '../../../core/foreign.ts';
 import { edit, valueAt, withoutMembers } from '../../kernel/json/json-text.ts';
 import { withoutNulls } from './absent-members.ts';
+import { hasForm, inForm } from './form.ts';
+import { MCP_METHODS } from './protocol.ts';
+import { RESULT_FORMS } from './result-forms.ts';
 
 /** Methods whose result is that of a tool. */
 const TOOL_RESULTS: ReadonlySet<string> = new Set(['tools/call', 'tasks/result']);
 
 /**
- * A response, as JSON text, that clients can read, of which `result` was parsed. `isModern`: those of revision 2026-07-28, in which
- * `structuredContent` may be any value. Before, it is an object, and clients refuse a result with a list there
- * (naw103/foremerge#28): the list becomes the text that other clients expect, if there is none.
+ * A response, as JSON text, that clients can read, of which `result` was parsed. Results of methods that MCP does not define stay as
+ * sent. `isModern`: those of revision 2026-07-28, in which `structuredContent` may be any value. Before, it is an object, and clients
+ * refuse a result with a list there (naw103/foremerge#28): the list becomes the text that other clients expect, if there is none.
  */
 export function readableResult(text: string, method: string, result: unknown, isModern: boolean): string {
-  const plain = withoutNulls(text, 'result', result);
-  const { structuredContent, content } = membersOf(result);
+  if (!MCP_METHODS.has(method)) return text;
+  const formed = inResultForm(text, method, result);
+  const value = formed === text ? result : membersOf(parseJson(formed))['result'];
+  const plain = withoutNulls(formed, 'result', value);
+  const { structuredContent, content } = membersOf(value);
   if (isModern || structuredContent === undefined || isRecord(structuredContent)) return plain;
   if (!TOOL_RESULTS.has(method)) return plain;
   const bare = withoutMembers(plain, ['result'], (key) => key === 'structuredContent');
@@ -24,4 +30,12 @@ export function readableResult(text: string, method: string, result: unknown, is
   const members = rest.slice(1, -1).trim();
   const shown = `{${members === '' ? '' : `${members},`}"content":${JSON.stringify([block])}}`;
   return edit(bare, [{ ...span, text: shown }]);
+}
+
+function inResultForm(text: string, method: string, result: unknown): string {
+  const form = entryIn(RESULT_FORMS, method);
+  if (form === undefined || hasForm(form, result)) return text;
+  const span = valueAt(text, ['result']);
+  const shown = span && inForm(form, text.slice(span.start, span.end), result);
+  return span === undefined || shown === undefined ? text : edit(text, [{ ...span, text: shown }]);
 }

@@ -1,18 +1,12 @@
 import { entryIn, isRecord, membersOf, parseJson } from '../../../core/foreign.ts';
 import { members } from '../../kernel/json/json-text.ts';
+import { type Form, hasForm, inForm } from './form.ts';
+import { TOOL_MEMBERS } from './result-forms.ts';
 
 // Clients check a list as a whole: one tool that their SDK cannot read hides all tools, with several targets those of the others too
 // (claude-code#88049, claude-code#92900, hermes-agent#101669, kenn-io/msgvault#626, mastra#21859).
 
-/** Members that a tool may lack, with the check that the SDKs make. */
-const OPTIONAL: Readonly<Record<string, (value: unknown) => boolean>> = {
-  title: isText,
-  description: isText,
-  annotations: isRecord,
-  execution: isRecord,
-  icons: Array.isArray,
-  _meta: isRecord,
-};
+const TOOL: Form = { is: isRecord, members: TOOL_MEMBERS };
 
 /** Whether clients can read a tool. `isModern`: those of revision 2026-07-28, in which results may be no objects. */
 export function isReadableTool(tool: unknown, isModern: boolean): boolean {
@@ -21,7 +15,7 @@ export function isReadableTool(tool: unknown, isModern: boolean): boolean {
     isText(name) &&
     isObjectSchema(inputSchema) &&
     (outputSchema === undefined || (isModern ? isRecord : isObjectSchema)(outputSchema)) &&
-    Object.entries(others).every(([key, value]) => entryIn(OPTIONAL, key)?.(value) ?? true)
+    hasForm(TOOL, others)
   );
 }
 
@@ -36,10 +30,12 @@ export function readableTool(text: string, isModern: boolean): string | undefine
   const kept = members(text).flatMap(([key, { start, end }]) => {
     const value = tool[key];
     const own = text.slice(start, end);
-    if (key === 'inputSchema' || !(entryIn(OPTIONAL, key)?.(value) ?? true)) return [];
+    if (key === 'inputSchema') return [];
     const isPlain = key !== 'outputSchema' || (isModern && isRecord(value));
     if (!isPlain && (isModern || !describesObject(value))) return [];
-    return [`${JSON.stringify(key)}:${isPlain ? own : objectSchema(value, own)}`];
+    const form = entryIn(TOOL_MEMBERS, key);
+    const shown = isPlain ? (form === undefined ? own : inForm(form, own, value)) : objectSchema(value, own);
+    return shown === undefined ? [] : [`${JSON.stringify(key)}:${shown}`];
   });
   const input = members(text).findLast(([key]) => key === 'inputSchema')?.[1];
   const own = input === undefined ? '{}' : text.slice(input.start, input.end);
