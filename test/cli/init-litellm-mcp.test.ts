@@ -49,14 +49,16 @@ test.each([
   expect(made.printed).not.toContain('not imported');
 });
 
-test('static_headers are sent, and extra_headers need nothing, except Authorization', async () => {
+test('static_headers are sent; extra_headers are, with all others, except Authorization', async () => {
   const static_headers = { 'X-Tenant': 'blue', 'X-Api-Key': 'os.environ/A_KEY' };
   const { policies, printed } = await imported({ static_headers, extra_headers: ['x-user'] });
   expect(policies).toEqual({
     ...inHeader('X-Api-Key', '${A_KEY}'),
     requestHeaderModifier: { set: { 'X-Tenant': 'blue' } },
   });
-  expect(printed).not.toContain('not imported');
+  expect(printed).toContain(
+    '`extra_headers: x-user` of a in config.yaml: the server gets all headers of clients',
+  );
   const other = await imported({ extra_headers: ['authorization'] });
   expect(other.printed).toContain(
     '`extra_headers: Authorization` of a in config.yaml: `backendAuth.passthrough` of the target',

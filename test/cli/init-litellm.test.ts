@@ -143,7 +143,9 @@ credential_list: [{ credential_name: mine, credential_values: { api_key: os.envi
 environment_variables: { MINE: sk-mine, OTHER: x }`);
     expect(found.models[0]).toMatchObject({ params: { apiKey: `\${MINE}`, baseUrl: 'http://h' } });
     expect(found.variables).toMatchObject([{ name: 'MINE', value: 'sk-mine' }]);
-    expect(found.lines).toEqual([]);
+    expect(found.lines).toEqual([expect.stringMatching(/^`environment_variables: OTHER` in config.yaml: /)]);
+    const other = read(models('a: { model: openai/m, litellm_credential_name: of-the-pages }'));
+    expect(other.lines).toEqual([expect.stringMatching(/^warning: `litellm_credential_name` of a in /)]);
   });
 });
 
@@ -356,7 +358,7 @@ test.each([
     `${models(`a: { model: openai/x, ${KEY} }`)}litellm_settings: { ${text} }`,
   );
   expect(found[0]?.['cache']).toEqual(cache);
-  expect(lines.map((line) => /`litellm_settings\.([^`]*)`/.exec(line)?.[1])).toEqual(left);
+  expect(lines.map((line) => /`litellm_settings\.([^`]*)`/.exec(line)?.[1]).toSorted()).toEqual(left);
 });
 
 test('of two files, the settings of all calls are those of the first', () => {
@@ -412,6 +414,51 @@ general_settings: { global_max_parallel_requests: 5, database_url: x, unknown_of
       ...['general_settings.database_url', 'general_settings.unknown_of_general'],
     ].toSorted(),
   );
+});
+
+/** A file with a key that nobody knows in each of its objects. Those of `whole` are passed on as they are. */
+function withUnknownKeys(value: unknown, whole: ReadonlySet<string>, names: string[]): unknown {
+  if (Array.isArray(value)) return value.map((each) => withUnknownKeys(each, whole, names));
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).map(
+    ([key, each]) => [key, whole.has(key) ? each : withUnknownKeys(each, whole, names)] as const,
+  );
+  const name = `unknown_${names.length}`;
+  names.push(name);
+  return Object.fromEntries([...entries, [name, 1]]);
+}
+
+test('a key that nobody knows is named, in whichever object of the file it is', () => {
+  const file = parse(`environment_variables: { OPENAI_API_KEY: sk-1, LANGFUSE_HOST: h }
+model_list:
+- { model_name: a, litellm_params: { model: openai/x, model_info: { id: i }, extra_body: { b: 1 }, extra_headers: { h: v } }, model_info: { mode: chat } }
+- { model_name: a, litellm_params: { model: azure/y, api_base: "https://h.example", litellm_credential_name: mine } }
+- { model_name: b, litellm_params: { model: bedrock/z, response_format: { type: json_object } } }
+- { model_name: all, litellm_params: { model: "*" } }
+credential_list: [{ credential_name: mine, credential_values: { api_key: k } }]
+general_settings: { master_key: sk-1 }
+litellm_settings: { max_budget: 5, budget_duration: 1d, cache: true, cache_params: { type: local }, fallbacks: [{ a: [{ model: b }] }] }
+router_settings: { timeout: 3, retry_policy: { TimeoutErrorRetries: 1 }, model_group_alias: { c: { model: a } } }
+mcp_servers: { remote: { url: "https://a.example/mcp", static_headers: { h: v } }, local: { command: node, env: { A: b } } }`);
+  const names: string[] = [];
+  const whole = new Set(['extra_body', 'extra_headers', 'response_format', 'static_headers', 'env']);
+  // An alias, an entry of `fallbacks` and a server with such a name are no unknown keys.
+  const text = JSON.stringify(withUnknownKeys(file, whole, names));
+  const { lines } = read(text);
+  expect(names.filter((name) => !lines.some((line) => new RegExp(`\\b${name}\\b`).test(line)))).toEqual([]);
+  expect(names.length).toBeGreaterThan(20);
+});
+
+test.each([
+  ['router_settings: { timeout: os.environ/T }', '`router_settings.timeout`'],
+  [
+    'router_settings: { num_retries: 0 }, litellm_settings: { num_retries: 2 }',
+    '`litellm_settings.num_retries`',
+  ],
+  ['general_settings: { master_key: [a] }', 'warning: `general_settings.master_key`'],
+])('%s is named, because it has no effect', (text, line) => {
+  const { lines } = read(`{ model_list: [{ model_name: a, litellm_params: { model: openai/x } }], ${text} }`);
+  expect(lines).toEqual([expect.stringContaining(line)]);
 });
 
 test('limits of who may call what are imported, or are warnings', () => {

@@ -123,6 +123,11 @@ function yamlContent(text: string, shown: string): Source['content'] {
       `cannot import ${shown}: not valid YAML${typeof line === 'number' ? `, line ${line}` : ''}`,
     );
   }
+  if (!isTree(value))
+    throw new CommandError(
+      'usage',
+      `cannot import ${shown}: an alias of YAML is inside of what it stands for`,
+    );
   if (isLitellm(value)) return { litellm: value };
   if (
     isRecord(value) &&
@@ -134,6 +139,16 @@ function yamlContent(text: string, shown: string): Source['content'] {
     `nothing to import in ${shown}`,
     'expected the `model_list` of LiteLLM, or a configuration of a gateway',
   );
+}
+
+/** Whether a value does not contain itself. */
+function isTree(value: unknown): boolean {
+  try {
+    JSON.stringify(value);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function serverSections(settings: Entry, { cwd }: Place): readonly Entry[] {

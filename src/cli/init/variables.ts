@@ -21,6 +21,7 @@ export class Variables {
   readonly #known = new Map<string, Variable>();
   readonly #offered = new Map<string, string>();
   readonly #reserved = new Set<string>();
+  readonly #needed = new Set<string>();
 
   constructor(env: Readonly<Record<string, string | undefined>>) {
     this.#env = env;
@@ -70,8 +71,14 @@ export class Variables {
 
   /** Notes a reference that a file has. `placeholder`: its value until it is filled in. */
   need(name: string, from: string, placeholder?: string): void {
+    this.#needed.add(name);
     if (this.#env[name] !== undefined || this.#known.has(name)) return;
     this.#known.set(name, { name, value: this.#offered.get(name), from, placeholder });
+  }
+
+  /** Whether what was imported refers to a variable. */
+  isNeeded(name: string): boolean {
+    return this.#needed.has(name);
   }
 
   /** Notes the value of a variable that is not in the environment, in case a reference needs it. */

@@ -16,7 +16,6 @@ export function cacheOf(litellm: Entry, lost: Lost): Entry | undefined {
   if (params['mode'] === 'default_off')
     lost.add(`${PARAMS}mode`, 'clients cannot ask for the cache: set `cache` of a model for all of them');
   if (isBySense || params['mode'] === 'default_off') return undefined;
-  lost.addRest(params, PARAMS, ['type', 'mode', 'ttl', 'default_in_memory_ttl', 'default_in_redis_ttl']);
   if (type.startsWith('redis') || type.startsWith('valkey'))
     lost.add(`${PARAMS}type`, 'answers are kept in memory, and in Redis with `config.shared`');
   else if (!['', 'local'].includes(type))

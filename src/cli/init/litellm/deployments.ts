@@ -5,9 +5,9 @@ import { literal, literalWithout, numeric } from '../values.ts';
 import { isSecretName } from '../variables.ts';
 import { connection } from './connection.ts';
 import type { Lost } from './lost.ts';
-import { costOf, PRICES, type Price, priceOf } from './prices.ts';
+import { costOf, type Price, priceOf } from './prices.ts';
 import { PROVIDERS } from './providers.ts';
-import { secret, withoutOsEnviron } from './references.ts';
+import { secret, variableIn, withoutOsEnviron } from './references.ts';
 
 type Entry = Readonly<Record<string, unknown>>;
 
@@ -43,19 +43,11 @@ const FIELDS: readonly string[] = [
   ...['service_tier', 'store', 'dimensions', 'encoding_format', 'input_type', 'voice', 'safety_settings'],
 ];
 
-/** Other members of `litellm_params` that are read. */
-const READ: readonly string[] = [
-  ...['model', 'api_key', 'api_base', 'base_url', 'api_version', 'custom_llm_provider', 'weight', 'order'],
-  ...['aws_region_name', 'aws_access_key_id', 'aws_secret_access_key', 'aws_session_token'],
-  ...['vertex_project', 'vertex_location', 'organization', 'extra_headers', 'extra_body'],
-  ...['litellm_credential_name', 'timeout', 'model_info'],
-];
-
 export interface ModelContext {
   readonly context: PlaceholderContext;
   readonly lost: Lost;
-  /** `credential_list` by name. */
-  readonly credentials: ReadonlyMap<string, Entry>;
+  /** Names of `credential_list`. */
+  readonly credentials: ReadonlySet<string>;
 }
 
 /**
@@ -64,21 +56,28 @@ export interface ModelContext {
  * @throws NotImported
  */
 export function readDeployments(name: string, each: unknown, at: ModelContext): Deployment[] {
-  const { litellm_params: own, model_info: info, ...rest } = membersOf(each);
-  const credential = at.credentials.get(stringIn(membersOf(own)['litellm_credential_name']) ?? '');
-  const params: Entry = { ...credential, ...membersOf(own) };
-  if (typeof params['model'] !== 'string') throw new NotImported('it has no `litellm_params.model`');
-  at.lost.addRest(rest, '', ['model_name'], name);
-  if (params['model'] === '*' && params['custom_llm_provider'] === undefined) {
-    at.lost.add('model: *', 'of all providers, OpenAI and Anthropic: add an entry for each other one', {
-      owner: name,
-    });
-    return ANY_PROVIDER.map(([pattern, model]) =>
-      readOne(name === '*' ? pattern : name, { ...params, model }, info, at),
-    ).slice(0, name === '*' ? undefined : 1);
-  }
-  return [readOne(name, params, info, at)];
+  const { litellm_params: own, model_info: info } = membersOf(each);
+  const params = membersOf(own);
+  const { model } = params;
+  if (typeof model !== 'string') throw new NotImported('it has no `litellm_params.model`');
+  const credential = stringIn(params['litellm_credential_name']);
+  if (credential !== undefined && !at.credentials.has(credential))
+    at.lost.add('litellm_credential_name', NO_CREDENTIAL, { owner: name, isWarning: true });
+  if (model !== '*' || params['custom_llm_provider'] !== undefined)
+    return [readOne({ name, model }, params, info, at)];
+  at.lost.add('model: *', 'of all providers, OpenAI and Anthropic: add an entry for each other one', {
+    owner: name,
+  });
+  const all = name === '*' ? ANY_PROVIDER : ANY_PROVIDER.slice(0, 1);
+  return all.map(([pattern, each]) =>
+    readOne({ name: name === '*' ? pattern : name, model: each }, params, info, at),
+  );
 }
+
+const NO_CREDENTIAL =
+  "there is no such entry in `credential_list`: those of LiteLLM's pages are in its database, set `apiKey` by hand";
+
+const NO_LIMIT_OF_ITS_OWN = 'a deployment has no limit of its own; between deployments it is used as weight';
 
 /** Names without a provider are those of OpenAI, unless they are known to be others. */
 const ANY_PROVIDER = [
@@ -88,9 +87,13 @@ const ANY_PROVIDER = [
   ['anthropic/*', 'anthropic/*'],
 ] as const;
 
-function readOne(name: string, params: Entry, info: unknown, at: ModelContext): Deployment {
-  const { context, lost } = at;
-  const [kind, model] = providerAndModel(String(params['model']), params['custom_llm_provider']);
+function readOne(
+  { name, model: requested }: { readonly name: string; readonly model: string },
+  params: Entry,
+  info: unknown,
+  { context, lost }: ModelContext,
+): Deployment {
+  const [kind, model] = providerAndModel(requested, params['custom_llm_provider']);
   const known = entryIn(PROVIDERS, kind);
   if (known === undefined) throw new NotImported(`the provider \`${kind}\` has no counterpart`);
   if (membersOf(info)['blocked'] === true) throw new NotImported('blocked there');
@@ -98,9 +101,13 @@ function readOne(name: string, params: Entry, info: unknown, at: ModelContext): 
   const atProvider = nameAtProvider(model, region);
   const places = [params, membersOf(info), membersOf(params['model_info'])];
   const price = priceOf({ name, provider, model: atProvider }, places, lost);
-  lost.addRest(params, '', [...READ, ...FIELDS, ...PRICES], name);
-  for (const each of [info, params['model_info']])
-    lost.addRest(each, 'model_info.', ['id', 'order', 'base_model', ...PRICES, ...DESCRIPTIONS], name);
+  const shares = {
+    weight: numeric(params['weight']),
+    rpm: numeric(params['rpm']),
+    tpm: numeric(params['tpm']),
+  };
+  for (const key of ['rpm', 'tpm'] as const)
+    if (shares[key] !== undefined) lost.add(key, NO_LIMIT_OF_ITS_OWN, { owner: name });
   return {
     name,
     model: {
@@ -110,35 +117,15 @@ function readOne(name: string, params: Entry, info: unknown, at: ModelContext): 
         ...(atProvider === name && name.includes('*') ? {} : { model: atProvider }),
         ...connected.params,
       },
-      ...requestFields(name, params, context, lost),
+      ...requestFields(name, params, context),
     },
-    shares: { weight: numeric(params['weight']), rpm: numeric(params['rpm']), tpm: numeric(params['tpm']) },
+    shares,
     order: numeric(params['order']) ?? numeric(membersOf(info)['order']) ?? Number.POSITIVE_INFINITY,
     price,
     cost: () => costOf(provider, atProvider, price),
     timeout: numeric(params['timeout']),
   };
 }
-
-/** Members of `model_info` that describe a model in LiteLLM's own lists. */
-const DESCRIPTIONS: readonly string[] = [
-  ...[
-    'mode',
-    'max_tokens',
-    'max_input_tokens',
-    'max_output_tokens',
-    'litellm_provider',
-    'version',
-    'description',
-  ],
-  ...['supports_vision', 'supports_function_calling', 'supports_parallel_function_calling'],
-  ...[
-    'supports_response_schema',
-    'supports_prompt_caching',
-    'supports_system_messages',
-    'supports_reasoning',
-  ],
-];
 
 /** LiteLLM takes a model without a provider for one of OpenAI, or of Anthropic if its name says so. */
 function providerAndModel(model: string, custom: unknown): [string, string] {
@@ -154,14 +141,13 @@ function nameAtProvider(model: string, region: string | undefined): string {
   return region === undefined ? name : name.replace(`${region}/`, '');
 }
 
-function requestFields(name: string, params: Entry, context: PlaceholderContext, lost: Lost): Entry {
+function requestFields(name: string, params: Entry, context: PlaceholderContext): Entry {
   const defaults: Record<string, unknown> = {};
   for (const key of FIELDS) {
     const value = params[key];
     if (value === undefined || value === null) continue;
-    if (typeof value === 'string' && value.startsWith('os.environ/'))
-      lost.add(key, 'a field of requests cannot be a variable', { owner: name });
-    else defaults[key] = literal(value);
+    // A variable is reported as one that cannot stand there.
+    if (typeof value !== 'string' || variableIn(value) === undefined) defaults[key] = literal(value);
   }
   const overrides = membersOf(
     literalWithout(membersOf(params['extra_body']), (key, value) =>

@@ -14,32 +14,47 @@ interface WithCredentials {
 /** LiteLLM writes the credential of an MCP server apart from its headers. */
 export function withCredentials(servers: Entry, context: PlaceholderContext, lost: Lost): WithCredentials {
   const policies = new Map<string, Entry>();
-  const all = Object.entries(servers).map(([name, each]) => {
-    if (!isRecord(each)) return [name, each] as const;
-    const { auth_type: type, auth_value: value, authentication_token: token, ...others } = each;
-    const { static_headers: fixed, extra_headers: passed, ...server } = others;
+  const all = Object.entries(servers).map(([name, server]) => {
+    if (!isRecord(server)) return [name, server] as const;
+    const { auth_type: type, auth_value: value, authentication_token: token, static_headers: fixed } = server;
     const isSigned = type === 'aws_sigv4';
     if (isSigned) policies.set(name, { backendAuth: { aws: awsOf(name, server, context) } });
-    const rest = membersOf(
-      referencesFor({ ...withoutRights(withoutSettings(server, type)), ...toolsOf(name, server) }),
-    );
-    for (const key of Object.keys(server).filter((member) => RIGHTS.test(member) && !isRead(member, server)))
-      lost.add(key, 'who may use a target, and how, is set with `mcp.policies.mcpAuthorization`', {
-        owner: name,
-        isWarning: true,
-      });
-    // The other headers of clients are passed on anyway; in this one, they send the key of the gateway.
-    if (elementsOf(passed).some((header) => /^authorization$/i.test(textIn(header))))
-      lost.add('extra_headers: Authorization', PASSED, { owner: name });
+    const rest = membersOf(referencesFor({ ...clientSettings(server), ...toolsOf(name, server, lost) }));
+    passedHeaders(name, elementsOf(server['extra_headers']).map(textIn), lost);
     const given = textIn([value, token].find((one) => typeof one === 'string'));
     const header = headerOf(textIn(type), given);
-    if (header === undefined && !isSigned && type !== undefined && type !== null && type !== 'none')
+    if (header === undefined && !isSigned && type !== undefined && type !== null && type !== 'none') {
       lost.add('auth_type', reasonFor(textIn(type), given), { owner: name });
+      for (const key of [...CREDENTIAL, ...OTHER_CREDENTIALS]) lost.covered.add(`mcp_servers.${name}.${key}`);
+    }
     const headers = { ...membersOf(rest['headers']), ...membersOf(referencesFor(fixed)), ...header };
+    if (rest['command'] !== undefined && Object.keys(headers).length > 0) {
+      lost.add('auth_value', 'a process has no headers: give it the credential in `env`', { owner: name });
+      for (const key of CREDENTIAL) lost.covered.add(`mcp_servers.${name}.${key}`);
+    }
     return [name, Object.keys(headers).length > 0 ? { ...rest, headers } : rest] as const;
   });
   return { servers: Object.fromEntries(all), policies };
 }
+
+/** What a server has in the settings of clients, too. */
+const clientSettings = (server: Entry): Entry =>
+  Object.fromEntries(
+    ['url', 'transport', 'command', 'args', 'env', 'cwd', 'headers', 'disabled', 'enabled'].flatMap((key) =>
+      server[key] === undefined || server[key] === null ? [] : [[key, server[key]]],
+    ),
+  );
+
+/** Headers of clients that LiteLLM passes on, and no others. */
+function passedHeaders(name: string, headers: readonly string[], lost: Lost): void {
+  const others = headers.filter((header) => !/^authorization$/i.test(header));
+  if (others.length > 0) lost.add(`extra_headers: ${others.join(', ')}`, ALL_PASSED, { owner: name });
+  // In this one, clients send the key of the gateway.
+  if (others.length < headers.length) lost.add('extra_headers: Authorization', PASSED, { owner: name });
+}
+
+const ALL_PASSED =
+  'the server gets all headers of clients, not only these: `requestHeaderModifier.remove` of the target removes some';
 
 const PASSED =
   '`backendAuth.passthrough` of the target sends the token of the client, if `mcpAuthentication` or `jwtAuth` validates it';
@@ -57,18 +72,13 @@ function reasonFor(type: string, given: string): string {
   return `\`${type}\` has no counterpart; \`agctl config explain mcp.targets.policies.backendAuth\` lists what a target can send`;
 }
 
-/** Settings of what is not imported, or is a policy: a line for each would hide the others. */
-function withoutSettings(server: Entry, type: unknown): Entry {
-  const isDropped =
-    type === 'aws_sigv4'
-      ? (key: string) => key.startsWith('aws_')
-      : (key: string) =>
-          /^(?:client_id|client_secret|scopes|audience|oauth2_flow|.*_(?:url|endpoint)|subject_token_type)$/.test(
-            key,
-          );
-  const isOther = type === 'aws_sigv4' || /^oauth|passthrough/.test(textIn(type));
-  return isOther ? Object.fromEntries(Object.entries(server).filter(([key]) => !isDropped(key))) : server;
-}
+const CREDENTIAL = ['auth_value', 'authentication_token', 'static_headers'];
+
+/** Settings of credentials that are not imported: the line of `auth_type` says what has their place. */
+const OTHER_CREDENTIALS = [
+  ...['client_id', 'client_secret', 'scopes', 'audience', 'oauth2_flow', 'subject_token_type', 'token_url'],
+  ...['authorization_url', 'registration_url', 'token_exchange_endpoint', 'delegate_auth_to_upstream'],
+];
 
 /** Signature of AWS: keys as references, and the rest as it is. */
 function awsOf(name: string, server: Entry, context: PlaceholderContext): Entry {
@@ -108,25 +118,28 @@ const TOOLS: Readonly<Record<string, string>> = {
   disallowed_tools: 'excludeTools',
 };
 
-/** Whether a member is one of the lists of tools that are kept; an empty list allows every tool. */
-const isRead = (key: string, server: Entry): boolean =>
-  Object.hasOwn(TOOLS, key) && (server[key] === null || Array.isArray(server[key]));
-
 const withoutPrefix = (text: string, prefix: string): string =>
   text.startsWith(prefix) ? text.slice(prefix.length) : text;
 
-const withoutRights = (server: Entry): Entry =>
-  Object.fromEntries(Object.entries(server).filter(([key]) => !RIGHTS.test(key)));
-
-/** The lists of tools, by the names that clients' settings have. LiteLLM also accepts names with that of the server before them. */
-function toolsOf(name: string, server: Entry): Entry {
-  return Object.fromEntries(
-    Object.entries(TOOLS).flatMap(([key, as]) => {
-      const tools = server[key];
-      if (!Array.isArray(tools) || tools.length === 0) return [];
-      return [[as, tools.map((tool) => withoutPrefix(textIn(tool), `${name}-`))]];
-    }),
-  );
+/**
+ * The lists of tools, by the names that clients' settings have. LiteLLM also accepts names with that of the server before them. An
+ * empty list allows every tool.
+ */
+function toolsOf(name: string, server: Entry, lost: Lost): Entry {
+  const lists = Object.entries(TOOLS).flatMap(([key, as]) => {
+    const tools = elementsOf(server[key]);
+    return tools.length === 0 ? [] : [[as, tools.map((tool) => withoutPrefix(textIn(tool), `${name}-`))]];
+  });
+  for (const key of Object.keys(server)) {
+    const isKept = Object.hasOwn(TOOLS, key) && (server[key] === null || Array.isArray(server[key]));
+    if (!RIGHTS.test(key) || isKept) continue;
+    lost.add(key, 'who may use a target, and how, is set with `mcp.policies.mcpAuthorization`', {
+      owner: name,
+      isWarning: true,
+    });
+    lost.covered.add(`mcp_servers.${name}.${key}`);
+  }
+  return Object.fromEntries(lists);
 }
 
 /** What stands before the value in the header of a type. */

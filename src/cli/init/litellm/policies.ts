@@ -37,7 +37,6 @@ export function retryOf({ litellm, router }: Sections, lost: Lost): Entry | unde
   const differing = numbers.filter((number) => number > 0 && number !== attempts);
   if (differing.length > 0)
     lost.add('router_settings.retry_policy', `every status is tried ${attempts} times again, or never`);
-  lost.addRest(byError, 'router_settings.retry_policy.', Object.keys(STATUSES));
   const wait = numeric(router['retry_after']) ?? 0;
   return {
     attempts: Math.trunc(attempts),

@@ -19,8 +19,6 @@ const RATES = {
   output_cost_per_audio_token: 'outputAudio',
 } as const satisfies Readonly<Record<string, keyof RateTexts>>;
 
-export const PRICES: readonly string[] = Object.keys(RATES);
-
 /** Prices of a model, by the names that a catalog has. */
 export interface Price {
   readonly provider: string;

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { elementsOf, entryIn, isRecord, membersOf, stringIn } from '../../../core/foreign.ts';
+import { elementsOf, entryIn, isRecord, membersOf, stringIn, textIn } from '../../../core/foreign.ts';
 import { type Imported, NotImported } from '../imported.ts';
 import { readServers } from '../mcp-servers.ts';
 import type { PlaceholderContext } from '../placeholders.ts';
 import { UNKNOWN_VALUE } from '../variables.ts';
+import { Watched } from '../watched.ts';
 import { cacheOf } from './cache.ts';
 import { type Deployment, type ModelContext, readDeployments } from './deployments.ts';
 import { addGroups, aliasesOf, type Choice, fallbacksOf } from './groups.ts';
@@ -13,6 +14,7 @@ import { budgetsOf, healthOf, retryOf, type Sections, timeoutOf } from './polici
 import { catalogOf } from './prices.ts';
 import { PROVIDERS } from './providers.ts';
 import { reference, referencesIn, secret, variableIn } from './references.ts';
+import { reportUnread } from './unread.ts';
 
 type Entry = Readonly<Record<string, unknown>>;
 
@@ -24,33 +26,37 @@ const CHOICES: Readonly<Record<string, Choice>> = {
   'cost-based-routing': 'cost',
 };
 
+const NOT_BY_USE = 'not by use: by weight, or by latency, calls in flight and failures';
+
 export const isLitellm = (value: unknown): value is Entry =>
   isRecord(value) && Array.isArray(value['model_list']);
 
 /** Adds what LiteLLM's `config.yaml` has: models, the key of their clients, settings of all calls, and MCP servers. */
-export function readLitellm(file: Entry, context: PlaceholderContext, imported: Imported): void {
+export function readLitellm(written: Entry, context: PlaceholderContext, imported: Imported): void {
   const lost = new Lost(context.source);
+  const raw = withCredentialValues(written);
+  const watched = new Watched();
+  const file = membersOf(watched.view(raw));
+  const { variables } = context;
   for (const [name, value] of Object.entries(membersOf(file['environment_variables'])))
-    if (typeof value === 'string') context.variables.offer(name, value);
-  context.variables.reserve(referencesIn(file));
-  context.variables.reserve(Object.values(PROVIDERS).flatMap(({ key }) => key ?? []));
+    if (isPlain(value)) variables.offer(name, String(value));
+  variables.reserve(referencesIn(raw));
+  variables.reserve(Object.values(PROVIDERS).flatMap(({ key }) => key ?? []));
   const sections: Sections = {
     general: membersOf(file['general_settings']),
     litellm: membersOf(file['litellm_settings']),
     router: membersOf(file['router_settings']),
   };
-  const deployments = deploymentsOf(file, { context, lost, credentials: credentialsOf(file) }, imported);
-  const { general, litellm, router } = sections;
-  const masterKey = general['master_key'];
-  if (typeof masterKey === 'string') {
-    const named = variableIn(masterKey);
-    imported.clientKeys.push(
-      named === undefined
-        ? secret('LITELLM_MASTER_KEY', masterKey, 'general_settings', context)
-        : // Until it is filled in, nobody can guess it.
-          reference(named, context, `${UNKNOWN_VALUE}-${randomBytes(18).toString('base64url')}`),
-    );
-  }
+  const deployments = deploymentsOf(
+    file,
+    { context, lost, credentials: credentialsOf(file, lost) },
+    imported,
+  );
+  const { litellm, router } = sections;
+  addMasterKey(sections.general['master_key'], context, lost, imported);
+  const strategy = textIn(router['routing_strategy']);
+  const choice = entryIn(CHOICES, strategy);
+  if (strategy !== '' && choice === undefined) lost.add('router_settings.routing_strategy', NOT_BY_USE);
   const links = {
     fallbacks: fallbacksOf(
       router['fallbacks'] ?? litellm['fallbacks'],
@@ -60,7 +66,7 @@ export function readLitellm(file: Entry, context: PlaceholderContext, imported: 
     aliases: aliasesOf(router['model_group_alias']),
     cache: cacheOf(litellm, lost),
     health: healthOf(sections),
-    choice: entryIn(CHOICES, stringIn(router['routing_strategy']) ?? '') ?? 'weight',
+    choice: choice ?? 'weight',
   };
   addGroups(deployments, links, lost, context.source, imported);
   addPolicies(sections, deployments, lost, imported);
@@ -69,8 +75,39 @@ export function readLitellm(file: Entry, context: PlaceholderContext, imported: 
     const { servers: given, policies } = withCredentials(servers, context, lost);
     readServers(given, context, imported, policies);
   }
-  addRest(file, sections, lost);
+  reportUnread(raw, watched, variables, lost);
   imported.leftOut.push(...lost.lines);
+}
+
+const isPlain = (value: unknown): value is string | number | boolean =>
+  ['string', 'number', 'boolean'].includes(typeof value);
+
+/** The models with the values of `credential_list` that they name. */
+function withCredentialValues(file: Entry): Entry {
+  const credentials = new Map(
+    elementsOf(file['credential_list'])
+      .map(membersOf)
+      .map((each) => [textIn(each['credential_name']), membersOf(each['credential_values'])]),
+  );
+  const models = elementsOf(file['model_list']).map((each) => {
+    const params = membersOf(membersOf(each)['litellm_params']);
+    const values = credentials.get(textIn(params['litellm_credential_name']));
+    return values === undefined ? each : { ...membersOf(each), litellm_params: { ...values, ...params } };
+  });
+  return { ...file, model_list: models };
+}
+
+/** Names of the credentials that there are. The models have their values already, unless no model names them. */
+function credentialsOf(file: Entry, { covered }: Lost): ReadonlySet<string> {
+  const used = new Set(
+    elementsOf(file['model_list']).map((each) =>
+      textIn(membersOf(membersOf(each)['litellm_params'])['litellm_credential_name']),
+    ),
+  );
+  const names = elementsOf(file['credential_list']).map((each) => textIn(membersOf(each)['credential_name']));
+  for (const [index, name] of names.entries())
+    if (used.has(name)) covered.add(`credential_list.${index}.credential_values`);
+  return new Set(names);
 }
 
 function deploymentsOf(file: Entry, at: ModelContext, imported: Imported): Deployment[] {
@@ -80,6 +117,7 @@ function deploymentsOf(file: Entry, at: ModelContext, imported: Imported): Deplo
       return readDeployments(name, each, at);
     } catch (error) {
       if (!(error instanceof NotImported)) throw error;
+      at.lost.covered.add(`model_list.${index}`);
       imported.leftOut.push({
         what: `${name} in ${at.context.source}`,
         reason: error.message,
@@ -90,12 +128,20 @@ function deploymentsOf(file: Entry, at: ModelContext, imported: Imported): Deplo
   });
 }
 
-const credentialsOf = (file: Entry): ReadonlyMap<string, Entry> =>
-  new Map(
-    elementsOf(file['credential_list'])
-      .map(membersOf)
-      .map((each) => [stringIn(each['credential_name']) ?? '', membersOf(each['credential_values'])]),
+function addMasterKey(key: unknown, context: PlaceholderContext, lost: Lost, { clientKeys }: Imported): void {
+  if (key === undefined || key === null) return;
+  if (!isPlain(key)) {
+    lost.add('general_settings.master_key', 'not a text: calls need no key', { isWarning: true });
+    return;
+  }
+  const named = variableIn(String(key));
+  clientKeys.push(
+    named === undefined
+      ? secret('LITELLM_MASTER_KEY', String(key), 'general_settings', context)
+      : // Until it is filled in, nobody can guess it.
+        reference(named, context, `${UNKNOWN_VALUE}-${randomBytes(18).toString('base64url')}`),
   );
+}
 
 function addPolicies(
   sections: Sections,
@@ -114,23 +160,4 @@ function addPolicies(
   }
   const catalog = catalogOf(deployments, lost);
   if (Object.keys(catalog).length > 0) prices.push(catalog);
-}
-
-/** Everything that is not read above. */
-function addRest(file: Entry, { general, litellm, router }: Sections, lost: Lost): void {
-  lost.addRest(file, '', [
-    ...['model_list', 'general_settings', 'litellm_settings', 'router_settings', 'mcp_servers'],
-    ...['environment_variables', 'credential_list'],
-  ]);
-  lost.addRest(general, 'general_settings.', ['master_key']);
-  const both = ['fallbacks', 'default_fallbacks', 'num_retries', 'allowed_fails', 'cooldown_time'];
-  lost.addRest(litellm, 'litellm_settings.', [
-    ...[...both, 'request_timeout', 'max_budget', 'budget_duration'],
-    ...(litellm['cache'] === true ? ['cache', 'cache_params'] : []),
-  ]);
-  const isKnownChoice = entryIn(CHOICES, stringIn(router['routing_strategy']) ?? '') !== undefined;
-  lost.addRest(router, 'router_settings.', [
-    ...[...both, 'timeout', 'retry_policy', 'retry_after', 'model_group_alias', 'disable_cooldowns'],
-    ...(isKnownChoice ? ['routing_strategy'] : []),
-  ]);
 }

@@ -1,3 +1,5 @@
+import { entryIn, membersOf } from '../../../core/foreign.ts';
+
 /** Limits of spending, calls and access, and checks of texts: a gateway without them does what nobody expects of it. */
 export const isCap = (key: string): boolean =>
   /budget|(?:^|[._])[io]?(?:rpm|tpm)(?:_|$)|max_parallel_requests|guardrail|rate_limit|moderation|blocked/i.test(
@@ -11,7 +13,7 @@ const isAccess = (key: string): boolean =>
 export const CALLBACKS_THAT_CHECK =
   /presidio|lakera|llamaguard|llmguard|hide_secrets|prompt_injection|banned_keywords|moderation|blocked_user|aporia|guardrail|azure_content_safety|_limiter/i;
 
-export const NO_LIMIT =
+const NO_LIMIT =
   'not limited: `agctl keys create --budget` limits a key, `policies.budgets` and `localRateLimit` all calls or those of each key';
 const OTHER_CAUSE =
   'the next model is tried after a failure of the provider (5xx, 401, 402, 404, 408, 429, no answer), not after a request that it refuses';
@@ -21,9 +23,7 @@ const CACHE = 'equal requests get an answer again with `cache` of a model';
 const KEYS = 'keys, users and teams are created anew: `agctl keys create`';
 
 /** Why members of the file have no counterpart, wherever they are. */
-export const REASONS: Readonly<Record<string, string>> = {
-  rpm: 'a deployment has no limit of its own; between deployments it is used as weight',
-  tpm: 'a deployment has no limit of its own; between deployments it is used as weight',
+const REASONS: Readonly<Record<string, string>> = {
   max_parallel_requests: 'calls of one model are not limited',
   guardrails: 'guardrails are set as `llm.guardrails`, or `guardrails` of a model',
   default_team_settings: KEYS,
@@ -50,7 +50,6 @@ export const REASONS: Readonly<Record<string, string>> = {
   max_retries: `${ALL_MODELS}.retry\``,
   model_group_retry_policy: `${ALL_MODELS}.retry\``,
   allowed_fails_policy: 'failures of all kinds count alike: `health.eviction` of a model',
-  routing_strategy: 'not by use: by weight, or by latency, calls in flight and failures',
   routing_strategy_args: 'the choice of a model has no settings but weights',
   enable_pre_call_checks: 'whether a prompt fits is not checked before a call',
   cache: CACHE,
@@ -90,4 +89,54 @@ export const REASONS: Readonly<Record<string, string>> = {
   client_id: 'a token of Microsoft Entra ID is taken from the machine',
   client_secret: 'a token of Microsoft Entra ID is taken from the machine',
   include: 'import the other files with `--from`, too',
+  request_timeout: `${ALL_MODELS}.timeout\``,
+  hidden: 'no model is hidden from those who may call it: `allowedModels` of a key says who may',
+  credential_info: 'it describes a credential',
+  mcp_aliases: 'a target has one name, with which the names of its tools begin: rename the target',
+  health_check_interval: 'models are judged by their calls: `health` of a model',
+  background_health_checks: 'models are judged by their calls: `health` of a model',
 };
+
+const ONE_NAME = 'a target has one name, with which the names of its tools begin: rename the target';
+
+/** As `REASONS`, for members of an MCP server. */
+const REASONS_OF_SERVERS: Readonly<Record<string, string>> = {
+  timeout: 'set for all servers alone: `mcp.policies.timeout`',
+  alias: ONE_NAME,
+  mcp_info: "names and logos are those of LiteLLM's pages, and calls of tools have no price",
+  allow_all_keys: 'every key may use every server, unless `mcp.policies.mcpAuthorization` has rules',
+};
+
+/** Members of `model_info` that describe a model in LiteLLM's own lists. */
+const DESCRIPTIONS: readonly string[] = [
+  ...['id', 'mode', 'max_tokens', 'max_input_tokens', 'max_output_tokens', 'litellm_provider', 'version'],
+  ...['description', 'supports_vision', 'supports_function_calling', 'supports_parallel_function_calling'],
+  ...['supports_response_schema', 'supports_prompt_caching', 'supports_system_messages'],
+  ...['supports_reasoning', 'order', 'base_model'],
+];
+
+/** Whether a member changes no call, so that nothing is lost without it. */
+export const isSilent = (path: readonly (string | number)[]): boolean =>
+  (path.at(-2) === 'model_info' && DESCRIPTIONS.includes(String(path.at(-1)))) ||
+  (path[0] === 'mcp_servers' && path.length === 3 && path[2] === 'description');
+
+/** Whether a value has a limit somewhere inside, such as `default_team_settings: [{ max_budget: 1 }]`. */
+export function hasCap(value: unknown): boolean {
+  if (Array.isArray(value)) return value.some(hasCap);
+  return Object.entries(membersOf(value)).some(([key, inner]) => isCap(key) || hasCap(inner));
+}
+
+/** Why a member is not imported. `isReplaced`: it has no effect in LiteLLM. */
+export function reasonFor(
+  path: readonly (string | number)[],
+  value: unknown,
+  isReplaced: boolean,
+): { readonly reason: string; readonly isKnown: boolean } {
+  if (isReplaced) return { reason: 'that of `router_settings` is used, as by LiteLLM', isKnown: true };
+  const key = String(path.at(-1));
+  const known =
+    (path[0] === 'mcp_servers' ? entryIn(REASONS_OF_SERVERS, key) : undefined) ?? entryIn(REASONS, key);
+  if (known !== undefined) return { reason: known, isKnown: true };
+  const reason = isCap(key) || hasCap(value) ? NO_LIMIT : 'no counterpart, or set it by hand';
+  return { reason, isKnown: false };
+}
