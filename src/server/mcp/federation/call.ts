@@ -5,6 +5,7 @@ import { mcpProblem } from '../../../core/outcome.ts';
 import type { EventStream } from '../../../core/sse.ts';
 import type { CallSpan, RequestObserver, RequestSpan } from '../../kernel/observer.ts';
 import { withTraceparent } from '../../kernel/request/header-changes.ts';
+import { challengeIn } from '../../user-tokens/discovery.ts';
 import { callSpan, failSpan, statusOf, traced, traceName, withTraceMeta } from '../connection/call-trace.ts';
 import type { ClientHeaders } from '../connection/client-headers.ts';
 import type { Connection, Ready } from '../connection/connection.ts';
@@ -296,7 +297,27 @@ export function fail(call: ClientCall, connection: Connection, original: unknown
   }
   if (error instanceof TargetFailure) call.log.errorDetail = error.detail;
   const text = publicProblem(connection.target.name, error, ' is not available:');
-  answerError(call, new RpcError(RPC.internalError, text));
+  const scopes = error instanceof UpstreamStatusError ? scopesRequired(error, text) : undefined;
+  if (scopes === undefined) answerError(call, new RpcError(RPC.internalError, text));
+  else call.refused(scopes);
+}
+
+/**
+ * The refusal of one of several targets for which the caller's token lacks scopes, so that the client asks for them. Without the
+ * server's metadata: tokens for the gateway do not come from where it says.
+ */
+function scopesRequired(
+  { status, headers }: UpstreamStatusError,
+  text: string,
+): UpstreamStatusError | undefined {
+  const { error, scope } = challengeIn(headers['www-authenticate']);
+  if (status !== 403 || error !== 'insufficient_scope' || scope === undefined) return undefined;
+  const challenge = `Bearer error="${error}", scope="${scope}"`;
+  return new UpstreamStatusError(
+    status,
+    { 'www-authenticate': challenge, 'content-type': 'application/json' },
+    errorMessage('null', RPC.internalError, text),
+  );
 }
 
 /** Ends the stream of a list request of several targets, after guardrails have checked the list. */

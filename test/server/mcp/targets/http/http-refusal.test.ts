@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { mcpConfig } from '../../../../kit/config.ts';
+import { ERAS } from '../../../../kit/both-eras.ts';
+import { chaos, mcpConfig } from '../../../../kit/config.ts';
 import { gateway } from '../../../../kit/gateway.ts';
 import { INITIALIZE, type Json, openSession, post } from '../../../../kit/mcp.ts';
 import { type McpUpstream, mcpUpstream, type Script } from '../../../../kit/mcp-upstream.ts';
@@ -46,6 +47,37 @@ describe('an HTTP error of a single target', () => {
       expect(answer.headers.get('set-cookie')).toBeNull();
       expect(answer.headers.get('x-internal')).toBeNull();
       expect(answer.text).toBe('{"error":"unauthorized"}');
+    },
+  );
+
+  // Clients of MCP ask for more scopes ("Scope Challenge Handling", 2025-11-25), which an error of JSON-RPC cannot say. The metadata
+  // of one server would send them to where tokens for the gateway do not come from.
+  test.each(ERAS)(
+    'the scopes that one of several targets requires reach clients of %s',
+    async (_, connect) => {
+      const challenge =
+        'Bearer realm="x", error="insufficient_scope", scope="a:read b", resource_metadata="https://up.example/m"';
+      let sent = challenge;
+      const script: Script = ({ message }, response) => {
+        if (message?.method !== 'tools/call') return false;
+        response.writeHead(403, { 'www-authenticate': sent }).end('more');
+        return true;
+      };
+      await using up = await mcpUpstream({ script });
+      await using gate = await gateway(mcpConfig([target(up), chaos('other')]));
+      const caller = await connect(`${gate.url}/mcp`);
+      const refused = await caller.call('up_say');
+      expect(refused.status).toBe(403);
+      expect(refused.headers.get('www-authenticate')).toBe(
+        'Bearer error="insufficient_scope", scope="a:read b"',
+      );
+      expect(refused.error.message).toBe('target "up" is not available: the server answered HTTP 403');
+      for (sent of [
+        'Bearer error="invalid_token"',
+        'Bearer error="insufficient_scope"',
+        `${challenge.replace('b"', '\\"')}`,
+      ])
+        expect((await caller.call('up_say')).status).toBe(200);
     },
   );
 
