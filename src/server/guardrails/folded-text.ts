@@ -1,4 +1,5 @@
 import type { Span } from '../kernel/json/json-text.ts';
+import { withPlainLetters } from './look-alikes.ts';
 
 // Texts that models read as others do, but in which patterns find nothing: `alice@\u200bexample.com`, `ａｌｉｃｅ＠ｅｘａｍｐｌｅ．ｃｏｍ`
 // (RPBLC-hq/DAM#9 and #12, api7/aisix#767).
@@ -20,9 +21,14 @@ export interface FoldedText {
   originalOf(span: Span): Span;
 }
 
-/** The text without invisible characters and with plain letters for styled ones; undefined if it is the same. */
+/**
+ * The text without invisible characters and with plain letters for styled ones and those that look alike; undefined if it is the same.
+ */
 export function foldedText(original: string): FoldedText | undefined {
-  if (!FOLDABLE.test(original)) return undefined;
+  if (!FOLDABLE.test(original)) {
+    const plain = withPlainLetters(original);
+    return plain === original ? undefined : { text: plain, originalOf: (span) => span };
+  }
   // No character becomes longer.
   const starts = new Uint32Array(original.length);
   let text = '';
@@ -34,7 +40,7 @@ export function foldedText(original: string): FoldedText | undefined {
     at += character.length;
   }
   return {
-    text,
+    text: withPlainLetters(text),
     originalOf({ start, end }) {
       const last = starts[end - 1] ?? 0;
       return { start: starts[start] ?? 0, end: last + ((original.codePointAt(last) ?? 0) > 0xffff ? 2 : 1) };

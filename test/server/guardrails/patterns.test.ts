@@ -19,6 +19,9 @@ describe('texts in letters that only look different', () => {
     ['selectors of variants', 'alice\ufe0f@example.com'],
     ['an at sign of full width', 'alice\uff20example.com'],
     ['letters of full width', 'ａｌｉｃｅ＠ｅｘａｍｐｌｅ．ｃｏｍ'],
+    ['letters of Cyrillic', 'аlicе@ехаmple.соm'],
+    ['letters of Greek', 'αlice@exαmρle.cοm'],
+    ['letters of Cyrillic beside a space without width', 'а\u200blice@example.com'],
     ['letters of mathematics', '𝐚𝐥𝐢𝐜𝐞@𝗲𝘅𝗮𝗺𝗽𝗹𝗲.𝕔𝕠𝕞'],
   ])('an address with %s is masked, and what is around it stays', (_, address) => {
     const around = '\u{1f468}\u200d\u{1f469} 𝐚：';
@@ -36,6 +39,15 @@ describe('texts in letters that only look different', () => {
 
   test('a pattern for such characters still matches', () => {
     expect(masking({ pattern: '\\x{200B}' }).mask('a\u200bb')).toBe('a<masked>b');
+    expect(masking({ pattern: 'аlice' }).mask('аlice')).toBe('<masked>');
+  });
+
+  test('words of one alphabet stay, and those of several in which other letters differ', () => {
+    const text = 'Сор, рост и хор в доме 5а; ΤΟ ΝΕΟ; e-mailы, PDFка, IT-отдел; σ = 0,5 µm';
+    expect(masking({ pattern: '(?i)cop|poct|xop|5a|to|neo|ka|ot|o =' }).mask(text)).toBe(text);
+    const ownAlphabet = masking({ pattern: 'хор|ΝΕΟ' });
+    expect(ownAlphabet.mask(text)).toBe(text.replace('хор', '<masked>').replace('ΝΕΟ', '<masked>'));
+    expect(masking({ builtin: 'apiKey' }).mask('ключ АКІАIOSFODNN7EXAMPLA.')).toBe('ключ <API_KEY>.');
   });
 });
 
