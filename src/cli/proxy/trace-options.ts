@@ -2,6 +2,8 @@ import { CommandError } from '../../core/exit-codes.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { escapeControls } from '../../core/log.ts';
 import { nearest } from '../../core/suggest.ts';
+import { parse } from '../../server/expressions/cel/engine.ts';
+import { CelSyntaxError } from '../../server/expressions/cel/errors.ts';
 import type { Context } from '../context.ts';
 import { type AdminAddress, type AdminOptions, adminAddress, portNumber } from './address.ts';
 import { FAIL_ON, type FailOn } from './fail-on.ts';
@@ -116,7 +118,20 @@ function failOnOf({ failOn }: TraceOptions): FailOn[] {
 function matchOf({ match, expression }: TraceOptions): string | undefined {
   if (match !== undefined && expression !== undefined && match !== expression)
     throw new CommandError('usage', '--match and --expression are the same option', 'use one of them');
-  return match ?? expression;
+  const given = match ?? expression;
+  if (given !== undefined) checkSyntax(given);
+  return given;
+}
+
+/** Only whether it is an expression: a gateway of another version may know other variables and functions. */
+function checkSyntax(expression: string): void {
+  try {
+    parse(expression);
+  } catch (error) {
+    if (!(error instanceof CelSyntaxError)) throw error;
+    if (error.code === 'AGW0201')
+      throw new CommandError('usage', escapeControls(`invalid expression: ${error.message}`), error.help);
+  }
 }
 
 async function ownOf(operands: readonly string[], cwd: string): Promise<TraceRequest['own']> {

@@ -184,11 +184,11 @@ describe('trace filters', () => {
 
   test("a trace expression that the gateway rejects is exit code 2 with the gateway's message", async () => {
     await using admin = await fakeAdmin({
-      '/debug/trace': says('invalid expression: unexpected `)`\n', 'text/plain', 400),
+      '/debug/trace': says('invalid expression: unknown variable `reqest`\n', 'text/plain', 400),
     });
-    expect(await trace(admin, '--match', ')')).toMatchObject({
+    expect(await trace(admin, '--match', 'reqest.path')).toMatchObject({
       code: 2,
-      stderr: 'error: invalid expression: unexpected `)`\n',
+      stderr: 'error: invalid expression: unknown variable `reqest`\n',
     });
   });
 
@@ -316,6 +316,8 @@ describe('trace with its own request', () => {
     [['--count', '0'], 'invalid --count 0'],
     [['--fail-on', 'eror'], 'unknown condition "eror"; did you mean error?'],
     [['--match', 'a', '--expression', 'b'], '--match and --expression are the same option'],
+    [['--match', 'a ==='], 'invalid expression: '],
+    [['--expression', ')\u001b'], 'invalid expression: '],
     [['--timeout', 'x'], '--timeout x is not a duration'],
     [['--save', '/no/such/x'], 'cannot write /no/such/x: ENOENT'],
   ])('trace with %j is exit code 2', async (args, message) => {
