@@ -206,6 +206,8 @@ describe('a virtual model with failover', () => {
       const reply = await chat(served, { ...ASKED, stream: true });
       expect(reply.text).toBe(chunk({ content: 'Hello.' }) + FINISH + DONE);
       expect([first.received.length, second.received.length]).toEqual([1, 1]);
+      // The next call does not wait for it again.
+      expect((await endpoints(served)).rejected['first']?.info).toMatchObject({ consecutiveFailures: 1 });
     },
   );
 

@@ -23,7 +23,6 @@ import type { LlmRuntime } from './llm-runtime.ts';
 import { isStream, type ModelRequest, type PlannedCall, planCall } from './planned-call.ts';
 import { processResponse, requireGuardable } from './response.ts';
 import { LlmStream } from './stream.ts';
-import { startedReply } from './stream-start.ts';
 import { tokenCountResponse } from './token-estimate.ts';
 import { chargeEarly } from './token-limits.ts';
 import { traceLlmReply, traceLlmRequest, traceRequestBody } from './trace-events.ts';
@@ -159,7 +158,7 @@ function answerOf(
   { body, translation }: SentRequest,
   isStreamed: boolean,
 ): Promise<Reply> {
-  const answer = callProvider(ctx, model, {
+  return callProvider(ctx, model, {
     call,
     body,
     stats: stats ?? target?.stats ?? model.stats,
@@ -168,8 +167,8 @@ function answerOf(
     // A stream that is silent from the start is as good as one that fails before its first output.
     headersTimeout: awaitsOutput && isStreamed ? call.limits.streamIdle : undefined,
     translation,
+    awaitsOutput,
   });
-  return awaitsOutput ? answer.then((reply) => startedReply(ctx, call, reply)) : answer;
 }
 
 /** Whether guardrails hold back the beginning of a stream. */

@@ -33,6 +33,7 @@ import { translateEmbeddings } from '../translation/translated-embeddings.ts';
 import { translateReply } from '../translation/translated-reply.ts';
 import type { Translation } from '../translation/translation.ts';
 import { credentialRefused, refusesCredential } from './refused-credential.ts';
+import { startedReply } from './stream-start.ts';
 import { traceEviction } from './trace-events.ts';
 
 const NOT_FORWARDED = new FieldNames([
@@ -69,11 +70,13 @@ export interface ProviderCall {
   readonly headersTimeout?: number | undefined;
   /** If the formats differ. */
   readonly translation?: Translation | undefined;
+  /** Whether a stream that fails before its first output rejects, so that another target can be called. */
+  readonly awaitsOutput: boolean;
 }
 
 /**
  * Calls the provider and records the outcome in the statistics of the model and, if different, of the virtual model's
- * target (`stats`).
+ * target (`stats`). A stream that is awaited has failed if it ends before its first output.
  */
 export async function callProvider(ctx: RequestContext, model: Model, request: ProviderCall): Promise<Reply> {
   const { call, stats } = request;
@@ -81,10 +84,13 @@ export async function callProvider(ctx: RequestContext, model: Model, request: P
   const startedAt = performance.now();
   for (const each of affected) each.callStarted();
   let outcome: Outcome = { status: 0, isFailure: true };
+  let answeredAt: number | undefined;
   try {
     const reply = await sendToProvider(ctx, model, request);
+    answeredAt = performance.now();
+    const started = request.awaitsOutput ? await startedReply(ctx, call, reply) : reply;
     outcome = model.health.judge(ctx, reply);
-    return reply;
+    return started;
   } finally {
     call.failed = outcome.isFailure;
     const isOver = ctx.response.destroyed || ctx.abortedWith !== undefined;
@@ -92,7 +98,7 @@ export async function callProvider(ctx: RequestContext, model: Model, request: P
     for (const each of affected) {
       if (isAbandoned) each.callAbandoned();
       else {
-        const recorded = each.callEnded(startedAt, outcome);
+        const recorded = each.callEnded(startedAt, outcome, answeredAt);
         // The client's next call, at another worker, already avoids the model.
         if (outcome.isFailure && recorded instanceof Promise) await recorded;
       }

@@ -250,17 +250,21 @@ export class EndpointStats {
   }
 
   /**
-   * Records the outcome of a call that started at `startedAt` (`performance.now()`). Returns a promise if another process decides about evictions:
+   * Records the outcome of a call between these times (`performance.now()`). Returns a promise if another process decides about evictions:
    * it resolves when all workers are being told.
    */
-  callEnded(startedAt: number, outcome: Outcome): void | Promise<void> {
+  callEnded(
+    startedAt: number,
+    outcome: Outcome,
+    answeredAt: number = performance.now(),
+  ): void | Promise<void> {
     const { status, isFailure } = outcome;
     this.#pending -= 1;
     this.#failures = isFailure ? this.#failures + 1 : 0;
     this.#health = averaged(this.#health, isFailure ? 0 : 1);
     // Fast failures would otherwise make a failing endpoint look like the fastest.
     if (status !== 0 && !isFailure) {
-      const took = performance.now() - startedAt;
+      const took = answeredAt - startedAt;
       this.#latency = this.#latency === 0 ? took : averaged(this.#latency, took);
     }
     return this.#evictions?.call.record(outcome);
