@@ -1,5 +1,13 @@
 import { execFileSync } from 'node:child_process';
-import { appendFileSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -515,6 +523,9 @@ describe('where events are kept', () => {
         /^warning: the gateway could not write this to its audit \(file\).*\ncreated `other`/,
       ),
     ]);
+    rmdirSync(join(folder.path, 'audit.jsonl'));
+    await post(gate, '/logging?level=info');
+    expect(gate.log.join('')).toContain('events are written to the file again');
   });
 
   test('a named pipe that nobody reads holds up neither a change nor the end of the gateway', async () => {

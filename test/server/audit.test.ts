@@ -79,6 +79,14 @@ describe.each(['sqlite', 'postgres'] as const)('events in %s', (kind) => {
     expect(events.map(({ action }) => action)).toEqual(['shutdown', 'key.create']);
     expect(events[1]).toEqual({ ...full, time: expect.any(Number), target: 'a\nb\\0c\ufffd' });
     expect(events[0]?.from).toBeUndefined();
+    // What a later version writes.
+    await database.transaction([
+      { sql: 'UPDATE agctl_audit SET outcome = ?, actor_kind = ?', values: ['postponed', 'robot'] },
+    ]);
+    expect((await audit.list(ALL)).events[0]).toMatchObject({
+      outcome: 'unknown',
+      actor: { kind: 'unknown' },
+    });
   });
 
   test('pages of two processes that write at the same time have every event once', async () => {

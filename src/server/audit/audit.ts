@@ -42,6 +42,8 @@ export class Audit {
   readonly #refusals: Refusals;
   /** Lines are appended one after the other. */
   #lastLine: Promise<unknown> = Promise.resolve();
+  /** Those that did not take the last event. */
+  readonly #failing = new Set<'file' | 'database'>();
   /** Lines that are not written yet. */
   #waiting = 0;
 
@@ -145,11 +147,13 @@ export class Audit {
     sink: Sink,
     write: Promise<unknown>,
   ): Promise<Sink | undefined> {
+    const { log, file, failed } = this.#options;
     try {
       await write;
+      if (this.#failing.delete(sink)) log.info(SCOPE, `events are written to the ${sink} again`);
       return undefined;
     } catch (error) {
-      const { log, file, failed } = this.#options;
+      this.#failing.add(sink);
       failed(sink);
       log.warn(SCOPE, `events cannot be written to the ${sink}; the log has them`, {
         problem: (error instanceof AppError ? error.detail : undefined) ?? messageOf(error),

@@ -1,5 +1,5 @@
 import { AUDIT_OUTCOMES } from '../../core/audit-view.ts';
-import { number, optionalText, RowError, text } from '../../core/sql-row.ts';
+import { number, optionalText, text } from '../../core/sql-row.ts';
 import type { Database, SqlRow, SqlValue, Statement } from '../kernel/database.ts';
 import { type AuditEvent, actorKind } from './event.ts';
 
@@ -66,8 +66,8 @@ export async function listEvents(database: Pick<Database, 'query'>, query: Audit
 
 /** @throws RowError for a row that something else has written */
 function eventOf(row: SqlRow): AuditEvent {
-  const outcome = AUDIT_OUTCOMES.find((each) => each === row['outcome']);
-  if (outcome === undefined) throw new RowError('column outcome of the database contains no outcome');
+  // A gateway of a later version may have written one that this version does not know.
+  const outcome = AUDIT_OUTCOMES.find((each) => each === row['outcome']) ?? 'unknown';
   const optional = (column: string): string | undefined => optionalText(row, column) ?? undefined;
   const address = optional('address');
   return {

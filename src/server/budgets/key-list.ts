@@ -127,6 +127,7 @@ export class KeyList {
   async #refreshed(): Promise<void> {
     try {
       await this.#refresh();
+      if (this.#hasFailed) this.#log.info('proxy::budgets', 'virtual keys can be read again');
       this.#hasFailed = false;
     } catch (error) {
       if (!this.#hasFailed)

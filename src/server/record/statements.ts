@@ -112,25 +112,40 @@ VALUES (${[...USAGE_KEYS, ...USAGE_SUMS].map(() => '?').join(', ')}) ${USAGE_CON
 /** Adds a batch to the sums. In the order of their keys, so that two gateways do not wait for each other. */
 function addUsage(batch: readonly QueuedRecord[]): Statement {
   const sums = new Map<string, [keys: SqlValue[], sums: number[]]>();
+  const add = (keys: SqlValue[], added: readonly number[]): void => {
+    const key = keys.join('\n');
+    const known = sums.get(key);
+    if (known === undefined) sums.set(key, [keys, [...added]]);
+    else for (const [index, value] of added.entries()) known[1][index] = (known[1][index] ?? 0) + value;
+  };
   for (const { record: r } of batch) {
     const status = Number(r['status']);
     const outcome = outcomeOf(status, textIn(r['error']) || undefined, textIn(r['reason']));
-    // Of a failure of the gateway, nothing is counted for the service, unless that has used tokens.
-    const isOwn = outcome === 'bad' && !isOfService(textIn(r['reason'])) && !Number(r['input_tokens']);
-    const keys = USAGE_KEYS.map((name) => {
-      if (name === 'hour') return Math.floor(Number(r['time']) / HOUR);
-      return isOwn && SERVICES.has(name) ? '' : (r[name] ?? '');
-    });
-    const key = keys.join('\n');
-    const known = sums.get(key);
-    const counted: Readonly<Record<string, number>> = {
+    const keys = USAGE_KEYS.map((name) =>
+      name === 'hour' ? Math.floor(Number(r['time']) / HOUR) : (r[name] ?? ''),
+    );
+    const ended: Readonly<Record<string, number>> = {
       requests: 1,
       errors: outcome === 'bad' ? 1 : 0,
       refused: isRefusal(outcome, status) ? 1 : 0,
     };
-    const added = USAGE_SUMS.map((name) => counted[name] ?? Number(r[name]));
-    if (known === undefined) sums.set(key, [keys, added]);
-    else for (const [index, value] of added.entries()) known[1][index] = (known[1][index] ?? 0) + value;
+    if (outcome !== 'bad' || isOfService(textIn(r['reason']))) {
+      add(
+        keys,
+        USAGE_SUMS.map((name) => ended[name] ?? Number(r[name])),
+      );
+      continue;
+    }
+    // A failure of the gateway is no call of the service, which may have used tokens before.
+    add(
+      keys.map((value, index) => (SERVICES.has(USAGE_KEYS[index] ?? '') ? '' : value)),
+      USAGE_SUMS.map((name) => ended[name] ?? 0),
+    );
+    if (Number(r['input_tokens']) > 0)
+      add(
+        keys,
+        USAGE_SUMS.map((name) => (name in ended ? 0 : Number(r[name]))),
+      );
   }
   const many = [...sums]
     .sort(([a], [b]) => (a < b ? -1 : 1))

@@ -292,21 +292,25 @@ export function recordContract(kind: Database['kind'], open: () => Promise<Drive
         queued({ time: NOW + 4, status: 499, error: 'left', reason: 'ClientClosed' }),
         queued({ time: NOW + 5 }),
         queued({ time: NOW + 6, status: 503, error: 'no guard', reason: 'Guardrail', input_tokens: null }),
+        // The provider has answered before.
+        queued({ time: NOW + 7, status: 503, error: 'no guard', reason: 'Guardrail', input_tokens: 500 }),
       ]);
       const found = async (status: 'error' | 'refused') =>
         (await searchRecords(database, search({ status }))).records.map(
           ({ time }) => Date.parse(String(time)) - NOW,
         );
       expect(await found('refused')).toEqual([1, 0]);
-      expect(await found('error')).toEqual([6, 3, 2]);
+      expect(await found('error')).toEqual([7, 6, 3, 2]);
       const usage = { from: NOW - DAY, to: NOW + DAY, equal: {} };
       const { total, rows } = await usageOf(database, { ...usage, by: ['provider'] });
-      expect(total).toMatchObject({ requests: 7, errors: 3, refused: 2 });
+      expect(total).toMatchObject({ requests: 8, errors: 4, refused: 2 });
       // What the gateway itself failed at is no error of the provider.
-      expect(rows.map(({ group, errors }) => [group.provider, errors])).toEqual([
-        ['openai', 2],
-        ['', 1],
+      expect(rows.map(({ group, requests, errors }) => [group.provider, requests, errors])).toEqual([
+        ['openai', 6, 2],
+        ['', 2, 2],
       ]);
+      const tokens = rows.map(({ inputTokens }) => inputTokens);
+      expect(tokens).toEqual([6 * Number(queued({}).record['input_tokens']) + 500, 0]);
     });
 
     test('sums of old hours become sums of days without losing any', async () => {
