@@ -6,6 +6,8 @@ import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { cli } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
+import { INITIALIZE, openSession, post } from '../kit/mcp.ts';
+import { service } from '../kit/process.ts';
 
 // `mcp_servers` of LiteLLM: what a target sends, for each `auth_type` (docs.litellm.ai/docs/mcp_authentication, mcp_oauth).
 
@@ -137,4 +139,37 @@ test.each([
   expect(lost).toContain(reason);
   expect(lost).not.toContain('of-a');
   expect(lost.match(/config\.yaml/g)).toHaveLength(1);
+});
+
+test('each server is alone at /mcp/NAME as in LiteLLM, other names are no path, and x-mcp-servers is refused', async () => {
+  await using folder = await temporaryFolder();
+  const cwd = folder.path;
+  const server = {
+    command: process.execPath,
+    args: [join(import.meta.dirname, '../kit/everything-server.ts')],
+  };
+  const file = {
+    model_list: [{ model_name: 'm', litellm_params: { model: 'ollama/x' } }],
+    mcp_servers: { remote_Docs: server, other: { ...server, env: { A: 'b' } } },
+  };
+  writeFileSync(join(cwd, 'config.yaml'), JSON.stringify(file));
+  const options = { cwd, env: { HOME: cwd } };
+  const { stdout } = await cli(['init', '--yes', '--from', 'config.yaml'], options);
+  for (const note of [
+    'remote_Docs of config.yaml is the target remote-docs',
+    '`remote-docs_TOOL`',
+    '`x-mcp-servers`',
+  ])
+    expect(stdout).toContain(note);
+  await using gateway = await service(['serve'], options);
+  const toolsAt = async (path: string): Promise<string> => {
+    const session = await openSession(`${gateway.url}${path}`);
+    return JSON.stringify(await session.request('tools/list'));
+  };
+  const [all, one] = await Promise.all([toolsAt('/mcp'), toolsAt('/mcp/remote_Docs')]);
+  expect(all).toContain('other_test_simple_text');
+  expect(one).toContain('remote-docs_test_simple_text');
+  expect(one).not.toContain('other_');
+  expect((await post(`${gateway.url}/mcp/nothing`, INITIALIZE)).status).toBe(404);
+  expect((await post(`${gateway.url}/mcp`, INITIALIZE, { 'x-mcp-servers': 'other' })).status).toBe(403);
 });

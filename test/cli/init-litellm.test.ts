@@ -416,6 +416,87 @@ general_settings: { global_max_parallel_requests: 5, database_url: x, unknown_of
   );
 });
 
+describe('guardrails', () => {
+  const file = (guardrails: string, params = ''): string =>
+    `{ model_list: [{ model_name: a, litellm_params: { model: openai/x${params} } }], guardrails: [${guardrails}] }`;
+  const guardrail = (params: string): string => `{ guardrail_name: g, litellm_params: { ${params} } }`;
+  const rejected = (rules: readonly object[]) => ({
+    regex: { action: 'reject', rules },
+    rejection: { status: 400 },
+  });
+  const scope = ['systemPrompt', 'messages', 'toolOutput'];
+
+  test('patterns and words of litellm_content_filter are imported, before and after calls', () => {
+    const filter =
+      guardrail(`guardrail: litellm_content_filter, mode: [pre_call, post_call], default_on: true,
+      patterns: [{ pattern_type: prebuilt, pattern_name: us_ssn, action: BLOCK }, { pattern_type: prebuilt, pattern_name: email, action: MASK },
+        { pattern_type: regex, name: own, pattern: 'E-\\d+$', action: BLOCK }],
+      blocked_words: [{ keyword: a.b, action: BLOCK, description: d }]`);
+    const { policies, models: found, lines } = read(file(filter, ', guardrails: [g]'));
+    const reject = rejected([{ builtin: 'ssn' }, { pattern: '(?i)E-\\d+$$' }, { pattern: '(?i)a\\.b' }]);
+    const mask = { regex: { action: 'mask', rules: [{ builtin: 'email' }] } };
+    expect(policies['guardrails']).toEqual({
+      request: [
+        { ...reject, scope },
+        { ...mask, scope },
+      ],
+      response: [reject, mask],
+    });
+    expect(found[0]).not.toHaveProperty('guardrails');
+    expect(lines).toEqual([]);
+  });
+
+  test('a guardrail without default_on is one of the models that name it', () => {
+    const moderation = guardrail(
+      'guardrail: openai_moderation, mode: pre_call, api_base: "https://m.example/v1"',
+    );
+    const guard = {
+      openAIModeration: {
+        baseUrl: 'https://m.example',
+        policies: { backendAuth: { key: `\${OPENAI_API_KEY}` } },
+      },
+      rejection: { status: 400 },
+    };
+    const { policies, models: found } = read(file(moderation, ', guardrails: [g]'));
+    expect(policies).not.toHaveProperty('guardrails');
+    expect(found).toMatchObject([{ guardrails: { request: [guard] } }]);
+  });
+
+  test.each([
+    [
+      'guardrail: openai_moderation, mode: post_call, default_on: true',
+      'mode: post_call',
+      'checks requests only',
+    ],
+    ['guardrail: openai_moderation, mode: pre_call', 'guardrails', '`default_on: true`'],
+    [
+      'guardrail: bedrock, mode: pre_call, default_on: true',
+      'guardrails',
+      '`bedrockGuardrails` has its place',
+    ],
+    [
+      'guardrail: litellm_content_filter, mode: pre_mcp_call, default_on: true',
+      'mode: pre_mcp_call',
+      '`mcp.policies',
+    ],
+    [
+      'guardrail: litellm_content_filter, default_on: true, patterns: [{ pattern_type: prebuilt, pattern_name: ipv6, action: MASK }]',
+      'patterns: ipv6',
+      '`regex`',
+    ],
+    [
+      'guardrail: litellm_content_filter, default_on: true, patterns: [{ pattern_type: regex, pattern: "(?<!x)y", action: MASK }]',
+      'patterns: (?<!x)y',
+      'RE2',
+    ],
+  ])('of %s, a warning names what is not imported, and what has its place', (params, what, reason) => {
+    const { policies, lines } = read(file(guardrail(params)));
+    expect(policies).not.toHaveProperty('guardrails');
+    expect(lines).toEqual([expect.stringContaining(`warning: \`${what}\` of g in config.yaml: `)]);
+    expect(lines[0]).toContain(reason);
+  });
+});
+
 /** A file with a key that nobody knows in each of its objects. Those of `whole` are passed on as they are. */
 function withUnknownKeys(value: unknown, whole: ReadonlySet<string>, names: string[]): unknown {
   if (Array.isArray(value)) return value.map((each) => withUnknownKeys(each, whole, names));
@@ -438,6 +519,9 @@ model_list:
 credential_list: [{ credential_name: mine, credential_values: { api_key: k } }]
 general_settings: { master_key: sk-1 }
 litellm_settings: { max_budget: 5, budget_duration: 1d, cache: true, cache_params: { type: local }, fallbacks: [{ a: [{ model: b }] }] }
+guardrails:
+- { guardrail_name: f, litellm_params: { guardrail: litellm_content_filter, default_on: true, patterns: [{ pattern_type: prebuilt, pattern_name: email, action: MASK }], blocked_words: [{ keyword: k, action: BLOCK }] } }
+- { guardrail_name: o, litellm_params: { guardrail: openai_moderation, default_on: true } }
 router_settings: { timeout: 3, retry_policy: { TimeoutErrorRetries: 1 }, model_group_alias: { c: { model: a } } }
 mcp_servers: { remote: { url: "https://a.example/mcp", static_headers: { h: v } }, local: { command: node, env: { A: b } } }`);
   const names: string[] = [];
@@ -459,6 +543,29 @@ test.each([
 ])('%s is named, because it has no effect', (text, line) => {
   const { lines } = read(`{ model_list: [{ model_name: a, litellm_params: { model: openai/x } }], ${text} }`);
   expect(lines).toEqual([expect.stringContaining(line)]);
+});
+
+test('MCP servers with spec_path are APIs with an OpenAPI document, if they have an address', () => {
+  const { targets, lines } = read(`model_list: [{ model_name: a, litellm_params: { model: openai/x } }]
+mcp_servers:
+  api: { url: "https://x.example/v2", spec_path: s.json, auth_type: bearer_token, auth_value: os.environ/T, transport: http }
+  far: { url: "https://x.example/v3", spec_path: "https://x.example/s.json" }
+  none: { spec_path: s.json }`);
+  expect(targets.map(({ value }) => value)).toEqual([
+    {
+      name: 'api',
+      openapi: { host: 'https://x.example/v2', schema: { file: 's.json' } },
+      policies: { backendAuth: { key: `\${T}` } },
+    },
+    {
+      name: 'far',
+      openapi: { host: 'https://x.example/v3', schema: { url: 'https://x.example/s.json' } },
+    },
+  ]);
+  expect(lines).toEqual([
+    expect.stringMatching(/^none in /),
+    expect.stringMatching(/^`spec_path` of none in config.yaml: the address of the API is missing/),
+  ]);
 });
 
 test('limits of who may call what are imported, or are warnings', () => {
@@ -518,6 +625,9 @@ general_settings: { master_key: os.environ/MASTER_KEY }
     { name: 'two', params: { ...params, model: 'llama' } },
   ]);
   expect(llm.policies.apiKey).toEqual({ mode: 'strict', keys: [{ key: '${MASTER_KEY}' }], virtualKeys: {} });
+  expect(made.stdout).toContain(
+    'warning: no price is known for qwen (openai), llama (openai): the budget refuses',
+  );
   const validated = await cli(['config', 'validate', '-f', 'out/gateway.yaml'], { cwd, env: { HOME: cwd } });
   expect(validated.stdout + validated.stderr).not.toContain('error[');
 });

@@ -1,8 +1,7 @@
 import type { Dispatcher } from 'undici';
-import { type Diagnostic, type Path, pathText } from '../../core/diagnostic.ts';
+import { type Diagnostic, pathText } from '../../core/diagnostic.ts';
 import { errorCode, jsonIn, membersOf } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
-import type { YamlSource } from '../../core/yaml/source.ts';
 import type { ModelsProbe } from '../../server/kernel/probe.ts';
 import { HeaderList } from '../../server/kernel/request/header-list.ts';
 import { createUpstream, tryConnection } from '../../server/transport/upstream/upstream.ts';
@@ -38,7 +37,7 @@ export const llmProviders: CheckGroup = {
 function keysWithoutValue({ loaded: { diagnostics, source }, env }: CheckContext): CheckResult[] {
   const isKey = ({ path }: Diagnostic): boolean => path.at(-1) === 'apiKey' && path.at(-2) === 'params';
   return diagnostics.filter(isKey).flatMap(({ path }) => {
-    const variable = variableAt(path, source);
+    const variable = source.variableAt(path);
     if (variable === undefined) return [];
     const problem = env[variable] === undefined ? 'is not set' : 'is empty';
     return fail(
@@ -223,16 +222,9 @@ function llmEndpoints(context: CheckContext): LlmEndpoint[] {
     if (probe.kind !== 'models') continue;
     const id = JSON.stringify([probe.url.href, probe.headers]);
     const known = endpoints.get(id);
-    const variable = variableAt([...path, ...probe.keyPath], context.loaded.source);
+    const variable = context.loaded.source.variableAt([...path, ...probe.keyPath]);
     if (known === undefined) endpoints.set(id, { ...probe, models: [probe.name], variable });
     else if (!known.models.includes(probe.name)) known.models.push(probe.name);
   }
   return [...endpoints.values()];
-}
-
-/** The environment variable that a value refers to, if the value is nothing but that reference. */
-function variableAt(path: Path, source: YamlSource): string | undefined {
-  if (!source.isReference(path)) return undefined;
-  const { start, end } = source.valueRange(path);
-  return /^["']?\$\{?([A-Za-z_]\w*)\}?["']?$/.exec(source.text.slice(start.offset, end.offset))?.[1];
 }

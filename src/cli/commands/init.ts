@@ -177,7 +177,10 @@ async function composed(plan: Plan, context: Context): Promise<string> {
       agctl: context.invocation?.(folder) ?? 'agctl',
       isEcho: imported.models.includes(echoModel),
     });
-  const { text, errors } = await validConfig(imported, compose, { file, folder, env: variables.environment });
+  const surroundings = { file, folder, env: variables.environment };
+  const { text, errors, warnings } = await validConfig(imported, compose, surroundings);
+  for (const { message, help } of warnings)
+    imported.notes.push(`warning: ${message}${help === undefined ? '' : ` (${help})`}`);
   const [error] = errors;
   if (error !== undefined)
     throw new CommandError('not_ok', `the result would not be valid: ${error.message}`, error.help);

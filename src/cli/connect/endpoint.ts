@@ -67,8 +67,7 @@ export function endpointsOfConfig({ config, source }: LoadedConfig, kind: Kind):
           return {
             url: urlOf(gateway, listener, route, kind),
             policies: policies.map(({ key }) => key),
-            keyVariable:
-              apiKey && variableAt(source.text, source.valueRange([...apiKey.path, 'keys', 0, 'key'])),
+            keyVariable: apiKey && source.variableAt([...apiKey.path, 'keys', 0, 'key']),
             model: knownBackends(route.backends)
               .flatMap((backend) => backend.kind.modelNames?.(backend.settings) ?? [])
               .find((name) => !name.includes('*')),
@@ -77,15 +76,6 @@ export function endpointsOfConfig({ config, source }: LoadedConfig, kind: Kind):
         }),
     ),
   );
-}
-
-/** The name of the variable, if a value is a reference to one. */
-function variableAt(
-  text: string,
-  { start, end }: { start: { offset: number }; end: { offset: number } },
-): string | undefined {
-  const written = text.slice(start.offset, end.offset).replaceAll(/^["']|["']$/g, '');
-  return /^\$\{?([A-Za-z_]\w*)\}?$/.exec(written)?.[1];
 }
 
 function urlOf(

@@ -34,11 +34,19 @@ export function composeConfig({ imported, port, schema, isEcho, agctl }: Composi
         }
       : undefined;
   const policies = { ...authentication, ...imported.policies };
+  const mcpPolicies = { ...authentication, ...imported.mcpPolicies };
+  const bundles = imported.bundles.filter((bundle) =>
+    bundle.targets.every((name) => targets.some(({ value }) => value.name === name)),
+  );
   const values = (entries: readonly ImportedEntry[]): unknown[] => entries.map(({ value }) => value);
   const content = {
     gateways: { default: { port, address: '127.0.0.1' } },
     ...(targets.length > 0 && {
-      mcp: { ...(authentication && { policies: authentication }), targets: values(targets) },
+      mcp: {
+        ...(Object.keys(mcpPolicies).length > 0 && { policies: mcpPolicies }),
+        targets: values(targets),
+        ...(bundles.length > 0 && { bundles }),
+      },
     }),
     ...(models.length > 0 && {
       llm: {

@@ -31,6 +31,10 @@ export interface Imported {
   readonly clientKeys: string[];
   /** Policies of the models, by their keys. */
   readonly policies: Record<string, unknown>;
+  /** Policies of the MCP servers, by their keys. */
+  readonly mcpPolicies: Record<string, unknown>;
+  /** `bundles` of the MCP servers. */
+  readonly bundles: { readonly name: string; readonly targets: readonly string[] }[];
   /** Price catalogs, of providers by their names in telemetry. */
   readonly prices: CatalogText['providers'][];
   readonly leftOut: LeftOut[];
@@ -44,6 +48,8 @@ export const nothingImported = (): Imported => ({
   virtualModels: [],
   clientKeys: [],
   policies: {},
+  mcpPolicies: {},
+  bundles: [],
   prices: [],
   leftOut: [],
   notes: [],

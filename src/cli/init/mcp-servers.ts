@@ -29,25 +29,28 @@ const READ: ReadonlySet<string> = new Set([
   ...['includeTools', 'enabled_tools', 'excludeTools', 'disabled_tools', 'disabledTools'],
 ]);
 
+/** What a target has beside what the settings of clients say, by the name of its server. */
+export type Finish = ReadonlyMap<string, (target: Entry) => Entry>;
+
 /**
  * Adds the servers of a client's settings to what is imported: `mcpServers` of most clients, `servers` of VS Code,
- * `context_servers` of Zed, `mcp_servers` of Codex. Secrets in them become references to variables. `policies`: further ones of
- * remote servers, by name.
+ * `context_servers` of Zed, `mcp_servers` of Codex. Secrets in them become references to variables. Returns the names of the targets by
+ * those of the servers.
  */
 export function readServers(
   section: Entry,
   context: PlaceholderContext,
   imported: Imported,
-  policies: ReadonlyMap<string, Entry> = new Map(),
-): void {
+  finish: Finish = new Map(),
+): ReadonlyMap<string, string> {
+  const names = new Map<string, string>();
   for (const [name, entry] of Object.entries(section)) {
     const what = `${name} in ${context.source}`;
     try {
       const server = target(name, entry, context);
-      const more = 'stdio' in server ? undefined : policies.get(name);
-      const whole =
-        more === undefined ? server : { ...server, policies: merged(membersOf(server['policies']), more) };
+      const whole = finish.get(name)?.(server) ?? server;
       if (!addTarget(targetName(name), whole, context, imported)) continue;
+      names.set(name, imported.targets.at(-1)?.value.name ?? name);
       const ignored = Object.keys(membersOf(entry)).filter(
         (key) => !READ.has(key) && !OF_THE_CLIENT.has(key),
       );
@@ -61,14 +64,8 @@ export function readServers(
       imported.leftOut.push({ what, reason: error.message });
     }
   }
+  return names;
 }
-
-/** Policies of headers and others, which may both have `backendAuth`. */
-const merged = (own: Entry, more: Entry): Entry => ({
-  ...own,
-  ...more,
-  backendAuth: { ...membersOf(own['backendAuth']), ...membersOf(more['backendAuth']) },
-});
 
 /** Adds a target, with a number if its name is taken. Returns false if the same server is imported already. */
 export function addTarget(

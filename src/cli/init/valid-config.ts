@@ -13,27 +13,33 @@ interface Surroundings {
 
 /**
  * Composes a configuration until it has no errors: an imported entry with one is left out, with the error as the reason.
- * Returns the text, and the errors that no entry is responsible for.
+ * Returns the text, the errors that no entry is responsible for, and
+ * the warnings.
  */
 export async function validConfig(
   imported: Imported,
   compose: () => string,
   surroundings: Surroundings,
-): Promise<{ text: string; errors: readonly Diagnostic[] }> {
+): Promise<{ text: string; errors: readonly Diagnostic[]; warnings: readonly Diagnostic[] }> {
   for (;;) {
     const text = compose();
-    const errors = await errorsOf(text, surroundings);
+    const found = await problemsOf(text, surroundings);
+    const errors = found.filter(isError);
     const dropped = errors.some((error) => leaveOut(error, imported));
-    if (!dropped) return { text, errors };
+    // The report lists variables that are not filled in.
+    const warnings = found.filter(({ severity, code }) => severity === 'warning' && code !== 'AGW0317');
+    if (!dropped) return { text, errors, warnings };
   }
 }
 
 /** Errors of a text as a configuration file. */
-export async function errorsOf(text: string, { file, folder, env }: Surroundings): Promise<Diagnostic[]> {
-  const loaded = loadConfigText(text, file, env);
-  const found = await findProblems(loaded, { folder, env });
-  return found.filter(({ severity }) => severity === 'error');
-}
+export const errorsOf = async (text: string, surroundings: Surroundings): Promise<Diagnostic[]> =>
+  (await problemsOf(text, surroundings)).filter(isError);
+
+const isError = ({ severity }: Diagnostic): boolean => severity === 'error';
+
+const problemsOf = (text: string, { file, folder, env }: Surroundings): Promise<readonly Diagnostic[]> =>
+  findProblems(loadConfigText(text, file, env), { folder, env });
 
 function leaveOut({ path, message, help }: Diagnostic, imported: Imported): boolean {
   const [section, list, index, ...inner] = path;

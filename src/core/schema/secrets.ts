@@ -126,7 +126,7 @@ export function secretRanges(schema: Schema, source: YamlSource): Range[] {
     });
   }
   return secretPaths(schema, source.value)
-    .filter((path) => !source.isReference(path))
+    .filter((path) => source.variableAt(path) === undefined)
     .map((path) => source.valueRange(path));
 }
 

@@ -61,7 +61,9 @@ export function expandEnvironment(text: string, env: Environment, limit: number)
   return { text: expanded, undefinedReferences, isTooLong: added > limit };
 }
 
-/** Whether `text` is a single reference without a fallback, and therefore reveals no secret. */
-export function isPureReference(text: string): boolean {
-  return /^\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})$/.test(text);
-}
+/** The variable that `text` refers to, if it is a single reference without a fallback, and therefore reveals no secret. */
+export const variableIn = (text: string): string | undefined =>
+  /^\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})$/
+    .exec(text)
+    ?.slice(1)
+    .find((name) => name !== undefined);

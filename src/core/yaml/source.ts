@@ -1,7 +1,7 @@
 import { isAlias, isMap, isNode, isScalar, isSeq, type Node, type Pair, type YAMLMap } from 'yaml';
 import type { Diagnostic, Path, Range } from '../diagnostic.ts';
 import { type BuiltTree, buildTree, isMerge, keyText } from './build.ts';
-import { type Environment, isPureReference } from './env.ts';
+import { type Environment, variableIn } from './env.ts';
 import { YAML_LIMITS, type YamlProblem } from './limits.ts';
 import { LineIndex } from './lines.ts';
 import { type DecodedScalar, decodeScalar, scalarSite } from './scalar.ts';
@@ -133,10 +133,10 @@ export class YamlSource {
     return target !== undefined && (this.#tree?.expanded.has(target) ?? false);
   }
 
-  /** Whether the value at `path` is a single environment variable without a fallback. */
-  isReference(path: Path): boolean {
+  /** The environment variable that the value at `path` refers to, if it is nothing but that reference, without a fallback. */
+  variableAt(path: Path): string | undefined {
     const target = this.#target(path);
-    return isScalar(target) && isPureReference(target.source ?? '');
+    return isScalar(target) ? variableIn(target.source ?? '') : undefined;
   }
 
   /** Whether the value at `path` is unquoted, so that YAML chose its type. */

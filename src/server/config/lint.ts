@@ -16,16 +16,19 @@ export const PLACEHOLDER = 'change-me';
 function placeholders(source: YamlSource): Diagnostic[] {
   return secretPaths(configSchema, source.value)
     .filter((path) => String(valueAt(source.value, path)).startsWith(PLACEHOLDER))
-    .map((path) => ({
-      severity: 'warning',
-      code: 'AGW0317',
-      file: source.file,
-      path,
-      range: source.valueRange(path),
-      message: `the secret still has the placeholder \`${PLACEHOLDER}\``,
-      label: 'not filled in',
-      help: 'give the variable its value, in the environment or in `gateway.env` beside the file',
-    }));
+    .map((path) => {
+      const variable = source.variableAt(path);
+      return {
+        severity: 'warning',
+        code: 'AGW0317',
+        file: source.file,
+        path,
+        range: source.valueRange(path),
+        message: `${variable ?? 'the secret'} still has the placeholder \`${PLACEHOLDER}\``,
+        label: 'not filled in',
+        help: `give ${variable ?? 'the variable'} its value, in the environment or in \`gateway.env\` beside the file`,
+      };
+    });
 }
 
 const KEY_NAMES = new Set(['key', 'apiKey']);

@@ -256,7 +256,7 @@ describe('mistakes in bundles', () => {
   test.each([
     [[{ name: 'a' }], 'expected `tools`, `targets` or both'],
     [[{ name: 'mcp', tools: ['a'] }], 'neither `mcp` nor `sse`'],
-    [[{ name: 'A b', tools: ['a'] }], 'expected lower-case letters'],
+    [[{ name: 'A b', tools: ['a'] }], 'expected letters, digits'],
     [
       [
         { name: 'a', tools: ['a'] },

@@ -1,9 +1,10 @@
-import { entryIn, membersOf, stringIn } from '../../../core/foreign.ts';
+import { elementsOf, entryIn, membersOf, shownValue, stringIn } from '../../../core/foreign.ts';
 import { NotImported } from '../imported.ts';
 import type { PlaceholderContext } from '../placeholders.ts';
 import { literal, literalWithout, numeric } from '../values.ts';
 import { isSecretName } from '../variables.ts';
 import { connection } from './connection.ts';
+import { type Checks, written } from './guardrails.ts';
 import type { Lost } from './lost.ts';
 import { costOf, type Price, priceOf } from './prices.ts';
 import { PROVIDERS } from './providers.ts';
@@ -48,6 +49,8 @@ export interface ModelContext {
   readonly lost: Lost;
   /** Names of `credential_list`. */
   readonly credentials: ReadonlySet<string>;
+  /** Guardrails that models may name. */
+  readonly guardrails: ReadonlyMap<string, Checks>;
 }
 
 /**
@@ -91,7 +94,7 @@ function readOne(
   { name, model: requested }: { readonly name: string; readonly model: string },
   params: Entry,
   info: unknown,
-  { context, lost }: ModelContext,
+  { context, lost, guardrails }: ModelContext,
 ): Deployment {
   const [kind, model] = providerAndModel(requested, params['custom_llm_provider']);
   const known = entryIn(PROVIDERS, kind);
@@ -118,6 +121,7 @@ function readOne(
         ...connected.params,
       },
       ...requestFields(name, params, context),
+      ...checksOf(name, elementsOf(params['guardrails']).map(shownValue), guardrails, lost),
     },
     shares,
     order: numeric(params['order']) ?? numeric(membersOf(info)['order']) ?? Number.POSITIVE_INFINITY,
@@ -160,6 +164,22 @@ function requestFields(name: string, params: Entry, context: PlaceholderContext)
     ...(Object.keys(overrides).length > 0 && { overrides }),
     ...(Object.keys(headers).length > 0 && { requestHeaders: { set: headers } }),
   };
+}
+
+function checksOf(
+  owner: string,
+  names: readonly string[],
+  guardrails: ReadonlyMap<string, Checks>,
+  lost: Lost,
+): Entry {
+  const unknown = names.filter((name) => !guardrails.has(name));
+  if (unknown.length > 0) lost.add('guardrails', `not imported: ${unknown.join(', ')}`, { owner });
+  const own = names.flatMap((name) => guardrails.get(name) ?? []);
+  const checks = written({
+    request: own.flatMap(({ request }) => request),
+    response: own.flatMap(({ response }) => response),
+  });
+  return checks === undefined ? {} : { guardrails: checks };
 }
 
 function headersOf(name: string, params: Entry, context: PlaceholderContext): Record<string, string> {

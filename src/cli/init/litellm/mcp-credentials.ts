@@ -1,24 +1,29 @@
 import { elementsOf, isRecord, membersOf, stringIn, textIn } from '../../../core/foreign.ts';
+import type { Finish } from '../mcp-servers.ts';
 import type { PlaceholderContext } from '../placeholders.ts';
 import type { Lost } from './lost.ts';
 import { secret, variableIn, withoutOsEnviron } from './references.ts';
 
 type Entry = Readonly<Record<string, unknown>>;
 
-/** Servers in the form of clients' settings, and the policies of those whose credential is no header, by name. */
-interface WithCredentials {
+/** Servers in the form of clients' settings, and what more the targets of some are. */
+interface ClientServers {
   readonly servers: Entry;
-  readonly policies: ReadonlyMap<string, Entry>;
+  readonly finish: Finish;
 }
 
 /** LiteLLM writes the credential of an MCP server apart from its headers. */
-export function withCredentials(servers: Entry, context: PlaceholderContext, lost: Lost): WithCredentials {
-  const policies = new Map<string, Entry>();
+export function clientServers(servers: Entry, context: PlaceholderContext, lost: Lost): ClientServers {
+  const finish = new Map<string, (target: Entry) => Entry>();
   const all = Object.entries(servers).map(([name, server]) => {
     if (!isRecord(server)) return [name, server] as const;
     const { auth_type: type, auth_value: value, authentication_token: token, static_headers: fixed } = server;
     const isSigned = type === 'aws_sigv4';
-    if (isSigned) policies.set(name, { backendAuth: { aws: awsOf(name, server, context) } });
+    const spec = stringIn(server['spec_path']);
+    if (isSigned) finish.set(name, signed(awsOf(name, server, context)));
+    else if (spec !== undefined) finish.set(name, described(spec, context));
+    if (spec !== undefined && stringIn(server['url']) === undefined)
+      lost.add('spec_path', NO_HOST, { owner: name });
     const rest = membersOf(referencesFor({ ...clientSettings(server), ...toolsOf(name, server, lost) }));
     passedHeaders(name, elementsOf(server['extra_headers']).map(textIn), lost);
     const given = textIn([value, token].find((one) => typeof one === 'string'));
@@ -34,8 +39,31 @@ export function withCredentials(servers: Entry, context: PlaceholderContext, los
     }
     return [name, Object.keys(headers).length > 0 ? { ...rest, headers } : rest] as const;
   });
-  return { servers: Object.fromEntries(all), policies };
+  return { servers: Object.fromEntries(all), finish };
 }
+
+/** A remote server whose requests are signed, beside its headers. */
+const signed =
+  (aws: Entry) =>
+  (target: Entry): Entry => {
+    const policies = membersOf(target['policies']);
+    return 'stdio' in target
+      ? target
+      : { ...target, policies: { ...policies, backendAuth: { ...membersOf(policies['backendAuth']), aws } } };
+  };
+
+/** An HTTP API with an OpenAPI document, at the address of the server. */
+const described =
+  (spec: string, context: PlaceholderContext) =>
+  ({ mcp, sse, ...target }: Entry): Entry => ({
+    openapi: {
+      ...membersOf(mcp ?? sse),
+      schema: { [/^https?:/.test(spec) ? 'url' : 'file']: withoutOsEnviron(spec, context) },
+    },
+    ...target,
+  });
+
+const NO_HOST = 'the address of the API is missing: write it as `openapi.host` of a target, with `schema`';
 
 /** What a server has in the settings of clients, too. */
 const clientSettings = (server: Entry): Entry =>

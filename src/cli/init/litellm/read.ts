@@ -1,15 +1,23 @@
 import { randomBytes } from 'node:crypto';
-import { elementsOf, entryIn, isRecord, membersOf, stringIn, textIn } from '../../../core/foreign.ts';
+import {
+  elementsOf,
+  entryIn,
+  isRecord,
+  membersOf,
+  shownValue,
+  stringIn,
+  textIn,
+} from '../../../core/foreign.ts';
 import { type Imported, NotImported } from '../imported.ts';
-import { readServers } from '../mcp-servers.ts';
 import type { PlaceholderContext } from '../placeholders.ts';
 import { UNKNOWN_VALUE } from '../variables.ts';
 import { Watched } from '../watched.ts';
 import { cacheOf } from './cache.ts';
 import { type Deployment, type ModelContext, readDeployments } from './deployments.ts';
 import { addGroups, aliasesOf, type Choice, fallbacksOf } from './groups.ts';
+import { guardrailsOf, written } from './guardrails.ts';
 import { Lost } from './lost.ts';
-import { withCredentials } from './mcp-credentials.ts';
+import { addServers } from './mcp-servers.ts';
 import { budgetsOf, healthOf, retryOf, type Sections, timeoutOf } from './policies.ts';
 import { catalogOf } from './prices.ts';
 import { PROVIDERS } from './providers.ts';
@@ -32,9 +40,9 @@ export const isLitellm = (value: unknown): value is Entry =>
   isRecord(value) && Array.isArray(value['model_list']);
 
 /** Adds what LiteLLM's `config.yaml` has: models, the key of their clients, settings of all calls, and MCP servers. */
-export function readLitellm(written: Entry, context: PlaceholderContext, imported: Imported): void {
+export function readLitellm(original: Entry, context: PlaceholderContext, imported: Imported): void {
   const lost = new Lost(context.source);
-  const raw = withCredentialValues(written);
+  const raw = withCredentialValues(original);
   const watched = new Watched();
   const file = membersOf(watched.view(raw));
   const { variables } = context;
@@ -47,11 +55,9 @@ export function readLitellm(written: Entry, context: PlaceholderContext, importe
     litellm: membersOf(file['litellm_settings']),
     router: membersOf(file['router_settings']),
   };
-  const deployments = deploymentsOf(
-    file,
-    { context, lost, credentials: credentialsOf(file, lost) },
-    imported,
-  );
+  const guardrails = guardrailsOf(file['guardrails'], guardrailNames(file), context, lost);
+  const at = { context, lost, credentials: credentialsOf(file, lost), guardrails: guardrails.named };
+  const deployments = deploymentsOf(file, at, imported);
   const { litellm, router } = sections;
   addMasterKey(sections.general['master_key'], context, lost, imported);
   const strategy = textIn(router['routing_strategy']);
@@ -69,15 +75,22 @@ export function readLitellm(written: Entry, context: PlaceholderContext, importe
     choice: choice ?? 'weight',
   };
   addGroups(deployments, links, lost, context.source, imported);
-  addPolicies(sections, deployments, lost, imported);
-  const servers = file['mcp_servers'];
-  if (isRecord(servers)) {
-    const { servers: given, policies } = withCredentials(servers, context, lost);
-    readServers(given, context, imported, policies);
-  }
+  addPolicies(sections, deployments, written(guardrails.all), lost, imported);
+  addServers(file['mcp_servers'], context, lost, imported);
   reportUnread(raw, watched, variables, lost);
   imported.leftOut.push(...lost.lines);
 }
+
+const MONTH =
+  'a budget of 30d is one of a calendar month, as in LiteLLM, whose windows of 30 days begin on the first';
+
+/** Names of guardrails that models have. */
+const guardrailNames = (file: Entry): ReadonlySet<string> =>
+  new Set(
+    elementsOf(file['model_list']).flatMap((each) =>
+      elementsOf(membersOf(membersOf(each)['litellm_params'])['guardrails']).map(shownValue),
+    ),
+  );
 
 const isPlain = (value: unknown): value is string | number | boolean =>
   ['string', 'number', 'boolean'].includes(typeof value);
@@ -146,18 +159,27 @@ function addMasterKey(key: unknown, context: PlaceholderContext, lost: Lost, { c
 function addPolicies(
   sections: Sections,
   deployments: readonly Deployment[],
+  guardrails: Entry | undefined,
   lost: Lost,
-  { policies, prices }: Imported,
+  { policies, prices, notes }: Imported,
 ): void {
   const timeouts = deployments.map(({ name, timeout }) => [name, timeout] as const);
   const budgets = budgetsOf(sections, lost);
-  const found = { timeout: timeoutOf(sections, timeouts, lost), retry: retryOf(sections, lost), budgets };
+  const found = {
+    timeout: timeoutOf(sections, timeouts, lost),
+    retry: retryOf(sections, lost),
+    budgets,
+    guardrails,
+  };
   for (const [key, value] of Object.entries(found)) {
     if (value === undefined) continue;
     if (key in policies)
-      lost.add(`llm.policies.${key}`, 'that of another file is used', { isWarning: key === 'budgets' });
+      lost.add(`llm.policies.${key}`, 'that of another file is used', {
+        isWarning: ['budgets', 'guardrails'].includes(key),
+      });
     else policies[key] = value;
   }
+  if (sections.litellm['budget_duration'] === '30d' && budgets !== undefined) notes.push(MONTH);
   const catalog = catalogOf(deployments, lost);
   if (Object.keys(catalog).length > 0) prices.push(catalog);
 }

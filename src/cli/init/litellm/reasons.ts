@@ -88,6 +88,10 @@ const REASONS: Readonly<Record<string, string>> = {
   tenant_id: 'a token of Microsoft Entra ID is taken from the machine',
   client_id: 'a token of Microsoft Entra ID is taken from the machine',
   client_secret: 'a token of Microsoft Entra ID is taken from the machine',
+  categories:
+    'contents are judged by `azureContentSafety`, `bedrockGuardrails` or a `webhook` (docs/guardrails.md)',
+  pattern_redaction_format: 'a match becomes `<EMAIL_ADDRESS>` and the like, or `<masked>`',
+  keyword_redaction_tag: 'a match becomes `<masked>`',
   include: 'import the other files with `--from`, too',
   request_timeout: `${ALL_MODELS}.timeout\``,
   hidden: 'no model is hidden from those who may call it: `allowedModels` of a key says who may',
@@ -118,7 +122,8 @@ const DESCRIPTIONS: readonly string[] = [
 /** Whether a member changes no call, so that nothing is lost without it. */
 export const isSilent = (path: readonly (string | number)[]): boolean =>
   (path.at(-2) === 'model_info' && DESCRIPTIONS.includes(String(path.at(-1)))) ||
-  (path[0] === 'mcp_servers' && path.length === 3 && path[2] === 'description');
+  (path[0] === 'mcp_servers' && path.length === 3 && path[2] === 'description') ||
+  (path[0] === 'guardrails' && ['name', 'description'].includes(String(path[5])));
 
 /** Whether a value has a limit somewhere inside, such as `default_team_settings: [{ max_budget: 1 }]`. */
 export function hasCap(value: unknown): boolean {

@@ -1,7 +1,7 @@
 import { elementsOf, isRecord, membersOf, shownValue } from '../../../core/foreign.ts';
 import { NotImported } from '../imported.ts';
+import { isPattern } from '../patterns.ts';
 import { numeric } from '../values.ts';
-import { isPattern } from './patterns.ts';
 
 const OPERATORS: Readonly<Record<string, (left: string, right: unknown) => string>> = {
   $eq: (left, right) => `${left} == ${value(right)}`,

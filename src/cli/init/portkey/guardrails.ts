@@ -1,7 +1,7 @@
 import { elementsOf, isRecord, membersOf, shownValue, stringIn, textIn } from '../../../core/foreign.ts';
+import { isPattern } from '../patterns.ts';
 import { literal } from '../values.ts';
 import type { Lost } from './lost.ts';
-import { isPattern } from './patterns.ts';
 
 type Entry = Readonly<Record<string, unknown>>;
 

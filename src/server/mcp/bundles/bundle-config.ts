@@ -1,7 +1,10 @@
 import { z } from 'zod';
 
-/** A segment of a path. `mcp` and `sse` end the paths of endpoints themselves. */
-const NAME = /^(?!(?:mcp|sse)$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
+/** A segment of a path. `mcp` and `sse` end the paths of endpoints themselves. Clients of other gateways have paths with `_`. */
+const NAME = /^(?!(?:mcp|sse)$)[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?$/;
+const LONGEST_NAME = 63;
+
+export const isBundleName = (name: string): boolean => name.length <= LONGEST_NAME && NAME.test(name);
 
 const patterns = z.array(z.string().min(1)).min(1);
 
@@ -15,9 +18,9 @@ export const bundlesSchema = z
       .strictObject({
         name: z
           .string()
-          .max(63)
+          .max(LONGEST_NAME)
           .regex(NAME, {
-            error: 'expected lower-case letters, digits and `-`, and neither `mcp` nor `sse`',
+            error: 'expected letters, digits, `-` and `_`, and neither `mcp` nor `sse`',
           })
           .describe('Name of the bundle, and the last segment of its path, as in `/mcp/NAME`.'),
         tools: patterns
