@@ -8,7 +8,7 @@ const STATUSES = [400, 401, 403, 404, 408, 413, 422, 429, 500, 502, 503, 529];
 /** What is no JSON object at all. */
 const PAGES = ['', '<html>no</html>', 'null', '[]', '"x"', '{', '[{"error":null}]', '\0'];
 
-fuzz('LLM answers of providers', 400, () =>
+fuzz('LLM answers of providers', 200, () =>
   llmKind(async (trial, lane, bench) => {
     const { random } = trial;
     const isError = random(4) === 0;

@@ -127,7 +127,7 @@ const CONVERSATIONS: Readonly<Record<ClientKey, object>> = {
   },
 };
 
-fuzz('LLM requests of clients', 400, () =>
+fuzz('LLM requests of clients', 200, () =>
   llmKind(async (trial, lane, bench) => {
     const { random } = trial;
     const { client, model } = lane;

@@ -3,7 +3,7 @@ import { ERROR_EVENTS, EVENTS, eventBytes, type StreamEvent } from './answers.ts
 import { llmKind } from './bench.ts';
 import { judgedAsSent, judgedStream } from './clients.ts';
 
-fuzz('LLM streams of providers', 400, () =>
+fuzz('LLM streams of providers', 200, () =>
   llmKind(async (trial, lane, bench) => {
     const { random } = trial;
     const { api, client } = lane;

@@ -28,7 +28,7 @@ const MESSAGES: readonly object[] = [
   { jsonrpc: '2.0', id: 'r1', error: { code: -32601, message: 'no' } },
 ];
 
-fuzz('MCP messages of clients', 400, () =>
+fuzz('MCP messages of clients', 150, () =>
   mcpKind(async (trial, lane, bench) => {
     const { random } = trial;
     const caller = await bench.callerOf(lane);

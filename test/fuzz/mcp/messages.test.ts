@@ -3,7 +3,7 @@ import { fuzz } from '../runner.ts';
 import { NOTIFICATIONS, REQUESTS, response, resultOf } from './answers.ts';
 import { mcpKind, paramsOf } from './bench.ts';
 
-fuzz('MCP messages of targets', 300, () =>
+fuzz('MCP messages of targets', 150, () =>
   mcpKind(
     async (trial, lane, bench) => {
       const { random } = trial;

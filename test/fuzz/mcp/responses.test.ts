@@ -29,7 +29,7 @@ const METHODS = {
 const STATUSES = [201, 202, 204, 301, 400, 401, 403, 404, 405, 429, 500, 503];
 const TYPES = ['application/json; charset=utf-8', 'text/html', 'text/event-stream', 'Application/JSON', 'x'];
 
-fuzz('MCP responses of targets', 400, () =>
+fuzz('MCP responses of targets', 150, () =>
   mcpKind(async (trial, lane, bench) => {
     const { random } = trial;
     const method = oneOf(random, METHODS[lane.client]);

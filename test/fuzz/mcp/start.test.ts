@@ -3,7 +3,7 @@ import { response, resultOf } from './answers.ts';
 import { mcpKind, paramsOf } from './bench.ts';
 import { modernCaller, sessionCaller } from './caller.ts';
 
-fuzz('MCP initialize and discover results of targets', 150, () =>
+fuzz('MCP initialize and discover results of targets', 60, () =>
   mcpKind(
     async (trial, lane, bench) => {
       const { random } = trial;

@@ -102,7 +102,7 @@ async function adapters(run: (trial: Trial, lane: Lane) => Promise<void>): Promi
   };
 }
 
-fuzz('memory backend answers to the adapter', 200, () =>
+fuzz('memory backend answers to the adapter', 100, () =>
   adapters(async (trial, lane) => {
     const { random } = trial;
     const { adapter } = lane;

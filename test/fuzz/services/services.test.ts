@@ -281,7 +281,7 @@ async function servicesKind(run: (trial: Trial, lane: Lane) => Promise<void>): P
   };
 }
 
-fuzz('answers of services', 300, () =>
+fuzz('answers of services', 150, () =>
   servicesKind(async (trial, lane) => {
     const { random } = trial;
     const { service, url, log } = lane;

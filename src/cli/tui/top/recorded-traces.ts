@@ -68,7 +68,7 @@ export class RecordedTraces {
     });
     const distance = ({ model }: RecordedTrace): number => Math.abs(lastMoment(model) / 1000 - took);
     const [nearest] = candidates.sort((a, b) => distance(a) - distance(b));
-    return nearest !== undefined && distance(nearest) <= TOLERANCE ? nearest : undefined;
+    return nearest !== undefined && distance(nearest) <= Math.max(TOLERANCE, took / 2) ? nearest : undefined;
   }
 
   #event(text: string): void {
@@ -99,7 +99,7 @@ export class RecordedTraces {
 }
 
 /**
- * Largest difference between the durations in the trace and in the log, in ms. The last event of a trace comes before the response has
- * ended: a busy machine takes more than 5 ms in between.
+ * Largest difference between the durations in the trace and in the log, in ms, of a request that takes up to twice as long. The last
+ * event of a trace comes before the response has ended: a busy machine takes more than 5 ms in between, and half of a longer request.
  */
 const TOLERANCE = 50;

@@ -4,6 +4,7 @@ import type { NamespacedStore } from '../../../../src/adapter/memory/store.ts';
 import { AppError } from '../../../../src/core/errors.ts';
 import { alteredPool, SHAPES, withColumn } from '../../../kit/altered-pool.ts';
 import { pgliteServer } from '../../../kit/pglite-pool.ts';
+import { repeats } from '../../../kit/thorough.ts';
 import { recordingLog } from '../recording-log.ts';
 import { documentOf, EMBEDDER, turn, vector } from '../records.ts';
 
@@ -72,6 +73,9 @@ test('a row of PostgreSQL with a column of any other type fails the call that re
   await store.appendTurn(turn('s', 'hello lemur'));
   await store.namespace('ann').appendTurn(turn('s', 'hello'));
   const surprises: string[] = [];
+  // Each run tries another part of the shapes.
+  const part = repeats(3, 1);
+  const drawn = SHAPES.slice(Math.floor(Math.random() * part)).filter((_, at) => at % part === 0);
   for (const [name, call] of Object.entries(READS)) {
     const columns = new Set<string>();
     altered.alter = (row) => {
@@ -81,7 +85,7 @@ test('a row of PostgreSQL with a column of any other type fails the call that re
     await call(store);
     expect(columns.size, name).toBeGreaterThan(0);
     for (const column of columns)
-      for (const shape of SHAPES) {
+      for (const shape of drawn) {
         altered.alter = (row) => withColumn(row, column, shape);
         const surprise = await surpriseOf(call(store));
         if (surprise !== undefined)

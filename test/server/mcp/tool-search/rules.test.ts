@@ -44,9 +44,11 @@ async function wrapped(caller: Caller, name: string, args?: object): Promise<Mcp
 
 type Opened = Awaited<ReturnType<typeof opened>>;
 
-async function opened(connect: Connect, { policies, backend, targets = [A, B], token }: Route) {
-  const route = policies && { policies };
-  const gate = await gateway(mcpConfig(targets, { route, backend: { toolSearch: {}, ...backend } }));
+const searchingGateway = ({ policies, backend, targets = [A, B] }: Route) =>
+  gateway(mcpConfig(targets, { route: policies && { policies }, backend: { toolSearch: {}, ...backend } }));
+
+async function opened(connect: Connect, { token, ...route }: Route) {
+  const gate = await searchingGateway(route);
   const caller = await connect(`${gate.url}/mcp`, token);
   return { gate, caller, [Symbol.asyncDispose]: () => gate.close() };
 }
@@ -295,7 +297,7 @@ describe('every policy with tool search', () => {
       extAuthz: askPolicy(service.address),
       authorization: { authorization: { rules: ['request.method == "POST" || request.method == "DELETE"'] } },
       csrf: { csrf: {} },
-      localRateLimit: { localRateLimit: [{ maxTokens: 6, fillInterval: '1h' }] },
+      localRateLimit: { localRateLimit: [{ maxTokens: 12, fillInterval: '1h' }] },
       remoteRateLimit: {
         remoteRateLimit: {
           host: limits.address,
@@ -318,17 +320,22 @@ describe('every policy with tool search', () => {
     };
     const kinds = policyKinds.map((kind) => kind.key as string);
     expect(new Set([...Object.keys(POLICIES), ...Object.keys(NOT_OF_CALLS)])).toEqual(new Set(kinds));
-    for (const [_revision, connect] of ERAS)
-      for (const [name, policies] of Object.entries(POLICIES)) {
-        const backend = { prefixMode: 'always' };
-        await using own = await opened(connect, { policies, backend, targets: [A], token: key });
+    for (const [name, policies] of Object.entries(POLICIES)) {
+      await using gate = await searchingGateway({
+        policies,
+        backend: { prefixMode: 'always' },
+        targets: [A],
+      });
+      for (const [_revision, connect] of ERAS) {
+        const caller = await connect(`${gate.url}/mcp`, key);
         for (const tool of ['a_echo', 'a_delete_all']) {
-          const direct = outcome(await own.caller.call(tool, { m: 'ann@example.com' }));
-          expect([name, outcome(await wrapped(own.caller, tool, { m: 'ann@example.com' }))]).toEqual([
+          const direct = outcome(await caller.call(tool, { m: 'ann@example.com' }));
+          expect([name, outcome(await wrapped(caller, tool, { m: 'ann@example.com' }))]).toEqual([
             name,
             direct,
           ]);
         }
       }
+    }
   });
 });
