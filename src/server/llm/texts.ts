@@ -1,4 +1,4 @@
-import { membersOf, textIn } from '../../core/foreign.ts';
+import { elementsOf, membersOf, textIn } from '../../core/foreign.ts';
 
 /** Members that are not text of a message: ids, types, URLs, and the bytes of images and files. */
 const STRUCTURE = new Set([
@@ -133,9 +133,8 @@ function stringBytes(value: unknown, depth: number): number {
 
 /** The number of images, files and recordings in a conversation. */
 export function countMedia(value: unknown): number {
-  if (!Array.isArray(value)) return 0;
   let count = 0;
-  for (const item of value as unknown[]) {
+  for (const item of elementsOf(value)) {
     const { content, parts, type } = membersOf(item);
     if (typeof type === 'string' ? MEDIA.test(type) : hasFile(item)) count += 1;
     count += countMedia(content) + countMedia(parts);

@@ -1,4 +1,4 @@
-import { membersOf, shownValue } from '../../core/foreign.ts';
+import { elementsOf, membersOf, shownValue } from '../../core/foreign.ts';
 import type { Log } from '../../core/log.ts';
 import { VERSION } from '../../core/version.ts';
 import type { DefinedTool } from '../kernel/probe.ts';
@@ -45,7 +45,7 @@ export async function toolsOf(target: Target, log: Log): Promise<readonly Define
       if (result === undefined) return listed;
       const { tools } = membersOf(result);
       if (!Array.isArray(tools)) throw new Error('its response to tools/list has no `tools` list');
-      for (const tool of tools as readonly unknown[]) {
+      for (const tool of elementsOf(tools)) {
         const own = nameOf(tool);
         if (pages.isNew(own)) listed.push({ own, text: JSON.stringify(tool) });
       }

@@ -1,3 +1,4 @@
+import { elementsOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { textReply } from '../../kernel/request/error-response.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
@@ -46,9 +47,8 @@ export function estimateInput(request: LlmCall['request']): number {
 
 /** Counts the tokens of a prompt given as token numbers, in one or several lists. */
 function countNumbers(value: unknown): number {
-  if (!Array.isArray(value)) return 0;
-  return (value as unknown[])
-    .flatMap((item) => (Array.isArray(item) ? (item as unknown[]) : [item]))
+  return elementsOf(value)
+    .flatMap((item) => (Array.isArray(item) ? elementsOf(item) : [item]))
     .filter((item) => typeof item === 'number').length;
 }
 

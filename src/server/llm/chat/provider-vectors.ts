@@ -1,3 +1,4 @@
+import { elementsOf } from '../../../core/foreign.ts';
 import { membersOf } from '../json-members.ts';
 import { type Json, Untranslatable } from './chat-format.ts';
 import type { EmbeddedText, EmbeddingRequest } from './embedding-format.ts';
@@ -5,7 +6,7 @@ import type { EmbeddedText, EmbeddingRequest } from './embedding-format.ts';
 /** A list in a provider's response. Throws an `Error` if it is not one. */
 export function listOf(value: unknown, path: string): readonly unknown[] {
   if (!Array.isArray(value)) throw new Error(`\`${path}\` is not a list`);
-  return value as unknown[];
+  return elementsOf(value);
 }
 
 /** A list of objects in a provider's response. Throws an `Error` if it is not one. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { entryIn, membersOf } from '../../../core/foreign.ts';
+import { elementsOf, entryIn, membersOf } from '../../../core/foreign.ts';
 import { type CatalogText, catalogSchema, type RateTexts } from './catalog-schema.ts';
 import { roundedRate } from './decimal.ts';
 
@@ -179,7 +179,7 @@ const tierSchema = z.object({
 function tiersOf(cost: Costs, where: string, warnings: string[]): Prices['tiers'] | undefined {
   const { tiers, context_over_200k: over200k } = cost;
   const given = Array.isArray(tiers)
-    ? (tiers as unknown[])
+    ? elementsOf(tiers)
     : over200k === undefined || over200k === null
       ? []
       : [{ ...membersOf(over200k), tier: { type: 'context', size: 200_000 } }];

@@ -1,3 +1,4 @@
+import { elementsOf } from '../../../core/foreign.ts';
 import type { AddedMessage, Fields } from './format.ts';
 
 /** Adds items before and after those of a field, if it has a list. */
@@ -8,7 +9,7 @@ export function surround(
 ): void {
   const messages = body.get(field);
   if (prepend.length + append.length > 0 && Array.isArray(messages))
-    body.set(field, [...prepend, ...(messages as unknown[]), ...append]);
+    body.set(field, [...prepend, ...elementsOf(messages), ...append]);
 }
 
 /** For APIs whose messages have no system role, but a field for it. */

@@ -1,3 +1,4 @@
+import { elementsOf } from '../../../core/foreign.ts';
 import { membersOf } from '../json-members.ts';
 import { type TextPart, type TextPath, textPart } from '../texts.ts';
 import { forEveryText, MESSAGE_DEPTH, type ReadText } from './every-text.ts';
@@ -138,8 +139,9 @@ function dropDerived(owner: unknown): void {
 /** The text parts of a content. Other parts are not sent to webhooks. */
 function piecesOf(content: unknown): string[] {
   if (typeof content === 'string') return [content];
-  if (!Array.isArray(content)) return [];
-  return (content as unknown[]).map(partText).filter((text) => text !== '');
+  return elementsOf(content)
+    .map(partText)
+    .filter((text) => text !== '');
 }
 
 function partText(part: unknown): string {
@@ -151,7 +153,7 @@ function partText(part: unknown): string {
 function withContent(content: unknown, masked: string): unknown {
   if (!Array.isArray(content)) return masked;
   let isPlaced = false;
-  const kept = (content as unknown[]).flatMap((part) => {
+  const kept = elementsOf(content).flatMap((part) => {
     if (partText(part) === '') return [part];
     if (isPlaced) return [];
     isPlaced = true;

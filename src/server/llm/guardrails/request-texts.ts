@@ -1,3 +1,4 @@
+import { elementsOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { llmError } from '../errors.ts';
 import type { PromptField } from '../formats/format.ts';
@@ -99,7 +100,7 @@ function otherFields(body: TextFields, readsDefinitions: boolean): RequestTexts 
 function fieldTexts(body: TextFields, field: PromptField): RequestTexts | undefined {
   const value = body.get(field.name);
   if (typeof value === 'string') return single(body, field, value);
-  if (Array.isArray(value)) return list(body, field, value as unknown[]);
+  if (Array.isArray(value)) return list(body, field, elementsOf(value));
   if (field.isContent === true && membersOf(value) !== undefined) return oneContent(body, field, value);
   // No API defines a number or an object here, but a provider might interpret it.
   if (value !== undefined && value !== null) throw unsupported(field.name);

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { elementsOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { llmError } from '../errors.ts';
 import type { CallBody } from './call-body.ts';
@@ -76,7 +77,7 @@ export class FormBody implements CallBody {
   encode(): Buffer {
     const kept = this.#parts.filter(([name, value]) => typeof value !== 'string' || !this.#changes.has(name));
     const changed = [...this.#changes].flatMap(([name, value]): Part[] => {
-      const values = Array.isArray(value) ? (value as unknown[]) : [value];
+      const values = Array.isArray(value) ? elementsOf(value) : [value];
       return values.flatMap((each) => (each === undefined ? [] : [[name, textOf(each)] as const]));
     });
     const encoded = [...changed, ...kept].flatMap((part) => this.#encodePart(part));

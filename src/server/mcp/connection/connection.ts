@@ -2,7 +2,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
-import type { TargetState } from '../../kernel/inspection.ts';
 import type { InitializeResult } from '../protocol/initialize-result.ts';
 import { parseMessage, type RpcMessage } from '../protocol/message.ts';
 import { MODERN_REVISION, notificationMessage, resultMessage } from '../protocol/protocol.ts';
@@ -374,25 +373,6 @@ export class Connection {
     if (this.#closed === undefined && signInOf(error) === undefined)
       this.#log.warn('mcp', 'target is not available', { target: this.target.name, problem: this.problem });
   }
-}
-
-/** A target is `ready` if one session is connected to it. Its problem is reported if none is. */
-export function targetState(name: string, connections: readonly (Connection | undefined)[]): TargetState {
-  const open = connections.filter((connection) => connection?.rpc !== undefined);
-  const website = open.find((connection) => connection?.website !== undefined)?.website;
-  const tools = open.findLast((connection) => connection?.listedTools !== undefined)?.listedTools;
-  if (open.length > 0)
-    return {
-      name,
-      state: 'ready',
-      connections: open.length,
-      ...(website !== undefined && { website }),
-      ...(tools !== undefined && { tools }),
-    };
-  if (connections.some((connection) => connection?.isAsleep)) return { name, state: 'idle', connections: 0 };
-  const problem = connections.find((connection) => connection?.problem !== undefined)?.problem;
-  if (problem !== undefined) return { name, state: 'failing', connections: 0, problem };
-  return { name, state: connections.length > 0 ? 'connecting' : 'idle', connections: 0 };
 }
 
 /** The website of an untrusted server, for use as a link: an http(s) URL only. */

@@ -1,3 +1,4 @@
+import { elementsOf } from '../../../../core/foreign.ts';
 import { Untranslatable } from '../../chat/chat-format.ts';
 import { defined } from '../../chat/defined.ts';
 import type {
@@ -61,7 +62,7 @@ export const embeddings: EmbeddingFormat & ProviderEmbeddingFormat = {
 };
 
 function textsOf(input: unknown): EmbeddingRequest['texts'] {
-  const list = Array.isArray(input) ? (input as unknown[]) : [input];
+  const list = Array.isArray(input) ? elementsOf(input) : [input];
   return list.map((text, index): EmbeddedText => {
     const path = Array.isArray(input) ? `input[${index}]` : 'input';
     if (typeof text !== 'string')

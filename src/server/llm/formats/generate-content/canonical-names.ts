@@ -1,4 +1,4 @@
-import { isRecord } from '../../../../core/foreign.ts';
+import { elementsOf, isRecord } from '../../../../core/foreign.ts';
 import { type Json, Untranslatable } from '../../chat/chat-format.ts';
 
 /** Members whose content belongs to the client. */
@@ -28,6 +28,6 @@ export function canonicalNames(value: Json, path = ''): Json {
 
 function canonicalValue(value: unknown, path: string): unknown {
   if (Array.isArray(value))
-    return (value as unknown[]).map((item, index) => canonicalValue(item, `${path}[${index}]`));
+    return elementsOf(value).map((item, index) => canonicalValue(item, `${path}[${index}]`));
   return isRecord(value) ? canonicalNames(value, `${path}.`) : value;
 }

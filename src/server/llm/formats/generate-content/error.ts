@@ -24,7 +24,7 @@ const TOO_LONG = /input token count .{1,100} exceeds the maximum/i;
 
 /** The error of a response: `{"error": {"code", "message", "status"}}`, or a list of it. `code` is the HTTP status. */
 export function readError(body: unknown, status: number): ChatError {
-  const outer = membersOf(Array.isArray(body) ? (body as unknown[])[0] : body);
+  const outer = membersOf(Array.isArray(body) ? elementsOf(body)[0] : body);
   const { code } = membersOf(outer?.['error']) ?? {};
   const error = readProviderError(
     body,

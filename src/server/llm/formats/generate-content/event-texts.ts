@@ -37,14 +37,14 @@ function siblingsOf(channel: string): string[] {
  * Vertex AI). All of them have ended when the call does not continue.
  */
 function endsOf({ candidates }: Members): string[] {
-  return (Array.isArray(candidates) ? (candidates as unknown[]) : []).flatMap((each, at) => {
+  return elementsOf(candidates).flatMap((each, at) => {
     const candidate = membersOf(each) ?? {};
     const index = indexIn(candidate['index']) ?? at;
     return partsOf(candidate).flatMap((part): string[] => {
       const call = membersOf(membersOf(part)?.['functionCall']);
       if (call === undefined) return [];
       if (call['willContinue'] !== true) return [`${index} arguments`];
-      const values = Array.isArray(call['partialArgs']) ? (call['partialArgs'] as unknown[]) : [];
+      const values = elementsOf(call['partialArgs']);
       return values
         .map((value) => membersOf(value) ?? {})
         .filter(({ willContinue }) => willContinue !== true)
@@ -56,9 +56,9 @@ function endsOf({ candidates }: Members): string[] {
 const argumentChannel = (index: number, { jsonPath }: Members): string =>
   `${index} arguments ${JSON.stringify(jsonPath)}`;
 
-function partsOf(candidate: Members): unknown[] {
+function partsOf(candidate: Members): readonly unknown[] {
   const parts = membersOf(candidate['content'])?.['parts'];
-  return Array.isArray(parts) ? (parts as unknown[]) : [];
+  return elementsOf(parts);
 }
 
 /** What a text of a candidate is, and which text it continues. */

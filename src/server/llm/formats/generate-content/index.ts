@@ -93,7 +93,7 @@ export const generateContent = defineFormat({
   usage: (report) => (tokenCount(report['promptTokenCount']) === undefined ? undefined : readUsage(report)),
   output: ({ candidates }) =>
     Array.isArray(candidates)
-      ? (candidates as unknown[]).map((each) => membersOf(each)?.['content'])
+      ? elementsOf(candidates).map((each) => membersOf(each)?.['content'])
       : undefined,
   outputFields: [
     {

@@ -1,3 +1,4 @@
+import { elementsOf } from '../../../../core/foreign.ts';
 import type { Json } from '../../chat/chat-format.ts';
 
 /** Keywords of Google's `Schema` that JSON Schema does not have and that constrain nothing. */
@@ -33,7 +34,7 @@ function keywordOf(key: string, value: unknown): unknown {
   if (INTEGERS.has(key) && typeof value === 'string') return Number(value);
   if (key === 'items' && isObject(value)) return jsonSchemaOf(value);
   if (key === 'anyOf' && Array.isArray(value))
-    return (value as unknown[]).map((item) => (isObject(item) ? jsonSchemaOf(item) : item));
+    return elementsOf(value).map((item) => (isObject(item) ? jsonSchemaOf(item) : item));
   if (key === 'properties' && isObject(value))
     return Object.fromEntries(
       Object.entries(value).map(([name, item]) => [name, isObject(item) ? jsonSchemaOf(item) : item]),

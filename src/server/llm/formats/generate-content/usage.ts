@@ -1,4 +1,4 @@
-import { isRecord } from '../../../../core/foreign.ts';
+import { elementsOf, isRecord } from '../../../../core/foreign.ts';
 import type { ChatUsage } from '../../chat/chat.ts';
 import type { Json } from '../../chat/chat-format.ts';
 import { membersOf } from '../../json-members.ts';
@@ -45,8 +45,7 @@ const known = (key: string, number: number): Record<string, number> =>
 
 /** The audio tokens in a list of counts by modality. */
 function audio(list: unknown): number {
-  if (!Array.isArray(list)) return 0;
-  return (list as unknown[])
+  return elementsOf(list)
     .map((item) => membersOf(item) ?? {})
     .filter(({ modality }) => modality === 'AUDIO')
     .reduce((sum, each) => sum + count(each['tokenCount']), 0);

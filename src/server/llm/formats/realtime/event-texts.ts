@@ -1,4 +1,4 @@
-import { textIn } from '../../../../core/foreign.ts';
+import { elementsOf, textIn } from '../../../../core/foreign.ts';
 import { type Members, membersOf } from '../../json-members.ts';
 import { ALL, type EventOrder, type EventTexts, IN_ORDER, type PlacedText } from '../event-texts.ts';
 import { responsesEvents } from '../responses/event-texts.ts';
@@ -36,12 +36,10 @@ export const realtimeEvents: EventTexts = {
 function hasSpeech(event: Members, type: string): boolean {
   if (/^response\.(?:output_)?audio\.delta$/.test(type)) return true;
   const item = membersOf(event['item']);
-  const items = [item, ...listOf(membersOf(event['response'])?.['output'])];
-  const parts = [event['part'], ...items.flatMap((each) => listOf(membersOf(each)?.['content']))];
+  const items = [item, ...elementsOf(membersOf(event['response'])?.['output'])];
+  const parts = [event['part'], ...items.flatMap((each) => elementsOf(membersOf(each)?.['content']))];
   return !isOfClient(item) && parts.some((part) => typeof membersOf(part)?.['audio'] === 'string');
 }
-
-const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? (value as unknown[]) : []);
 
 /** Settings, and what the user said or recorded. */
 const WITHOUT_OUTPUT =

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { parseJson } from '../../../../core/foreign.ts';
+import { elementsOf, parseJson } from '../../../../core/foreign.ts';
 import type { Reply } from '../../../kernel/request/request-context.ts';
 import { membersOf } from '../../json-members.ts';
 import { InvalidRequest, json, reply, required } from './reply.ts';
@@ -47,7 +47,7 @@ function promptOf(body: Body): { prompt: string; isToolResult: boolean } {
   const last: unknown = Array.isArray(contents) ? contents.at(-1) : undefined;
   const parts = membersOf(last)?.['parts'];
   if (!Array.isArray(parts)) throw new InvalidRequest('invalid_type', "Invalid value for 'contents'.");
-  const results = (parts as unknown[]).flatMap((part) => membersOf(part)?.['functionResponse'] ?? []);
+  const results = elementsOf(parts).flatMap((part) => membersOf(part)?.['functionResponse'] ?? []);
   const isToolResult = results.length > 0;
   const shown = results.map((result) => textOf(membersOf(result)?.['response']));
   return { prompt: isToolResult ? shown.join(' ') : flatText(parts), isToolResult };

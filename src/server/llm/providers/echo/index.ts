@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { elementsOf } from '../../../../core/foreign.ts';
 import { textReply } from '../../../kernel/request/error-response.ts';
 import type { Reply, RequestContext } from '../../../kernel/request/request-context.ts';
 import { packedVector } from '../../formats/embeddings/packed-vector.ts';
@@ -173,7 +174,7 @@ const CATEGORIES = [
 /** One result for each text of a list, never flagged. Parts of one multi-modal input have one result together. */
 function moderation(body: Body): Reply {
   const input = required(body, 'input');
-  const isList = Array.isArray(input) && (input as unknown[]).every((item) => typeof item === 'string');
+  const isList = Array.isArray(input) && elementsOf(input).every((item) => typeof item === 'string');
   const of = (value: unknown): object => Object.fromEntries(CATEGORIES.map((name) => [name, value]));
   const result = {
     flagged: false,
@@ -184,7 +185,7 @@ function moderation(body: Body): Reply {
   return json({
     id: `modr-${randomUUID()}`,
     model: textOf(body['model'] ?? 'omni-moderation-latest'),
-    results: isList ? (input as unknown[]).map(() => result) : [result],
+    results: isList ? elementsOf(input).map(() => result) : [result],
   });
 }
 
@@ -220,7 +221,7 @@ function embeddedContent(body: Body): Reply {
 /** `batchEmbedContents` of the Gemini API. */
 function embeddedContents(body: Body): Reply {
   const requests = required(body, 'requests');
-  const texts = (Array.isArray(requests) ? (requests as unknown[]) : []).map((request) =>
+  const texts = elementsOf(requests).map((request) =>
     flatText(membersOf(membersOf(request)?.['content'])?.['parts']),
   );
   const tokens = texts.reduce((sum, text) => sum + wordsOf(text).length, 0);

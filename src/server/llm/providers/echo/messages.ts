@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { parseJson } from '../../../../core/foreign.ts';
+import { elementsOf, parseJson } from '../../../../core/foreign.ts';
 import type { Reply } from '../../../kernel/request/request-context.ts';
 import { membersOf } from '../../json-members.ts';
 import { json, messagesOf, namedStream } from './reply.ts';
@@ -47,7 +47,7 @@ export function message(body: Body, streaming: boolean): Reply {
 /** The text of the last message, or the result of its tool call. */
 export function promptOf(body: Body): { prompt: string; isToolResult: boolean } {
   const { content = '' } = messagesOf(body).at(-1) ?? {};
-  const parts = Array.isArray(content) ? (content as unknown[]).map((part) => membersOf(part) ?? {}) : [];
+  const parts = elementsOf(content).map((part) => membersOf(part) ?? {});
   const results = parts.filter(({ type }) => type === 'tool_result');
   const isToolResult = results.length > 0;
   return { prompt: flatText(isToolResult ? results.map(({ content: of }) => of) : content), isToolResult };

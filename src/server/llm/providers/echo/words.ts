@@ -1,4 +1,4 @@
-import { isRecord, jsonIn } from '../../../../core/foreign.ts';
+import { elementsOf, isRecord, jsonIn } from '../../../../core/foreign.ts';
 import { membersOf } from '../../json-members.ts';
 
 /** The members of a request. */
@@ -42,7 +42,7 @@ export function flatText(content: unknown): string {
 /** One or several texts. A list of token numbers counts as one text. */
 export function textsOf(value: unknown): string[] {
   const isList = Array.isArray(value) && value.length > 0 && typeof value[0] !== 'number';
-  return isList ? (value as unknown[]).map(textOf) : [textOf(value)];
+  return isList ? elementsOf(value).map(textOf) : [textOf(value)];
 }
 
 /** Arguments of a tool call: the prompt if it is a JSON object, else `{}`. JSON text. */
