@@ -241,6 +241,21 @@ test.each([
   },
 );
 
+test.each([
+  ['claude', ['gpt-4o-mini', 'anthropic/claude-sonnet-5'], 'anthropic/claude-sonnet-5', true],
+  ['codex', ['small', 'gpt-5'], 'gpt-5', true],
+  ['gemini', ['small', 'large'], 'small', true],
+  ['claude', ['small'], 'small', false],
+  // Its own names are served.
+  ['claude', ['gpt-4o-mini', 'claude-*'], undefined, false],
+])('connect %s --llm chooses among %j the model %s', async (client, names, model, isTold) => {
+  const models = names.map((name) => ({ name, provider: 'echo' }));
+  await using mine = await laptop(JSON.stringify({ llm: { port: 3000, models } }));
+  const { stdout, stderr } = await mine.connect(client, '--llm');
+  expect(names.filter((name) => stdout.includes(name))).toEqual(model === undefined ? [] : [model]);
+  expect(stderr.includes(`# model ${model}; for another one use --model`)).toBe(isTold);
+});
+
 test('connect does not mention variables that are not set if they make no difference', async () => {
   await using mine = await laptop(WITH_KEY.replaceAll('CLIENT_KEY', 'OTHER_KEY'), {
     'project/gateway.env': 'OTHER_KEY=a',

@@ -7,6 +7,7 @@ import { HeaderList } from '../../server/kernel/request/header-list.ts';
 import { createUpstream, tryConnection } from '../../server/transport/upstream/upstream.ts';
 import { explainUpstreamError } from '../../server/transport/upstream/upstream-error.ts';
 import {
+  type Check,
   type CheckContext,
   type CheckGroup,
   type CheckResult,
@@ -27,9 +28,11 @@ export const llmProviders: CheckGroup = {
   title: () => 'llm providers',
   run(context) {
     if (context.config === undefined) return [check('llm', [...keysWithoutValue(context), notKnown])];
-    const endpoints = llmEndpoints(context);
-    if (endpoints.length === 0) return [check('llm', skip('none with an address'))];
-    return endpoints.map((endpoint) => check(namesOf(endpoint), checkEndpoint(endpoint, context)));
+    const endpoints = llmEndpoints(context).map((endpoint) =>
+      check(namesOf(endpoint), checkEndpoint(endpoint, context)),
+    );
+    const all = [...endpoints, ...notChecked(context)];
+    return all.length === 0 ? [check('llm', skip('none'))] : all;
   },
 };
 
@@ -67,7 +70,7 @@ async function checkEndpoint(endpoint: LlmEndpoint, { options }: CheckContext): 
 
 const MOST_NAMES = 3;
 
-function namesOf({ models }: LlmEndpoint): string {
+function namesOf({ models }: Pick<LlmEndpoint, 'models'>): string {
   const more = models.length - MOST_NAMES;
   return models.slice(0, MOST_NAMES).join(', ') + (more > 0 ? ` and ${more} more` : '');
 }
@@ -219,7 +222,7 @@ interface LlmEndpoint extends ModelsProbe {
 function llmEndpoints(context: CheckContext): LlmEndpoint[] {
   const endpoints = new Map<string, LlmEndpoint>();
   for (const { probe, path } of probesOf(context)) {
-    if (probe.kind !== 'models') continue;
+    if (probe.kind !== 'models' || probe.url === undefined) continue;
     const id = JSON.stringify([probe.url.href, probe.headers]);
     const known = endpoints.get(id);
     const variable = context.loaded.source.variableAt([...path, ...probe.keyPath]);
@@ -227,4 +230,16 @@ function llmEndpoints(context: CheckContext): LlmEndpoint[] {
     else if (!known.models.includes(probe.name)) known.models.push(probe.name);
   }
   return [...endpoints.values()];
+}
+
+/** A line for each kind of provider that cannot be asked. */
+function notChecked(context: CheckContext): Check[] {
+  const unchecked = probesOf(context).flatMap(({ probe }) =>
+    probe.kind === 'models' && probe.url === undefined ? [probe] : [],
+  );
+  const byProvider = Map.groupBy(unchecked, ({ provider, reason }) => `${provider} not checked: ${reason}`);
+  return [...byProvider].map(([text, probes]) => {
+    const models = namesOf({ models: [...new Set(probes.map(({ name }) => name))] });
+    return check(models, skip(`${models}   ${text}`));
+  });
 }

@@ -60,7 +60,7 @@ export const run: Run<Options> = async (options, context) => {
       : resolve(context.cwd, options.settings);
   const endpoint = options.remove ? NOWHERE : await endpointOf(options, context);
   const keyVariable = options.keyVariable ?? keyVariableOf(endpoint);
-  const model = options.llm ? (options.model ?? endpoint.model) : undefined;
+  const model = options.llm ? (options.model ?? modelFor(client, endpoint.models)) : undefined;
   const setting: Setting = {
     client,
     name,
@@ -73,11 +73,25 @@ export const run: Run<Options> = async (options, context) => {
     context.stderr.write(`# ${client.title}: ${shown}, or add --write\n`);
     context.stdout.write(`${settingText(client, setting.endpoint, name)}\n`);
   }
-  if (!options.remove) context.stderr.write(hints(client, endpoint, keyVariable));
+  if (!options.remove) {
+    context.stderr.write(hints(client, endpoint, keyVariable));
+    if (model !== undefined && options.model === undefined && endpoint.models.length > 1)
+      context.stderr.write(`# model ${escapeControls(model)}; for another one use --model NAME\n`);
+  }
   return EXIT_CODES.ok.code;
 };
 
-const NOWHERE: Endpoint = { url: '', policies: [], keyVariable: undefined, model: undefined, bundles: [] };
+const NOWHERE: Endpoint = { url: '', policies: [], keyVariable: undefined, models: [], bundles: [] };
+
+/**
+ * The model that a client asks for: one of those that it is made for, otherwise the first. Undefined if it may ask for its own, by the
+ * names that it knows.
+ */
+function modelFor({ family }: ClientSettings, models: readonly string[]): string | undefined {
+  const isName = (name: string): boolean => !name.includes('*');
+  const own = models.filter((name) => family?.test(name) === true);
+  return own.length > 0 ? own.find(isName) : models.find(isName);
+}
 
 function clientOf({ operands: [name] = [], llm = false, model }: Options): ClientSettings {
   if (model !== undefined && !llm)

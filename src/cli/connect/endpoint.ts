@@ -22,8 +22,8 @@ export interface Endpoint {
   readonly policies: readonly string[];
   /** The variable of its first key, if the configuration refers to one. */
   readonly keyVariable: string | undefined;
-  /** A model that can be asked by its name. */
-  readonly model: string | undefined;
+  /** Names and patterns of its models. */
+  readonly models: readonly string[];
   /** Names of its bundles, whose paths follow that of `url`. */
   readonly bundles: readonly string[];
 }
@@ -68,9 +68,9 @@ export function endpointsOfConfig({ config, source }: LoadedConfig, kind: Kind):
             url: urlOf(gateway, listener, route, kind),
             policies: policies.map(({ key }) => key),
             keyVariable: apiKey && source.variableAt([...apiKey.path, 'keys', 0, 'key']),
-            model: knownBackends(route.backends)
-              .flatMap((backend) => backend.kind.modelNames?.(backend.settings) ?? [])
-              .find((name) => !name.includes('*')),
+            models: knownBackends(route.backends).flatMap(
+              (backend) => backend.kind.modelNames?.(backend.settings) ?? [],
+            ),
             bundles: partsOf(route).map(({ name }) => name),
           };
         }),
@@ -104,7 +104,7 @@ export function endpointsOfDump(dump: Readonly<Record<string, unknown>>, kind: K
           pathOf(kind, path),
         policies,
         keyVariable: undefined,
-        model: undefined,
+        models: [],
         bundles: [],
       };
     });

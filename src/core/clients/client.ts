@@ -34,6 +34,8 @@ export interface ClientSettings {
   /** Settings files, in the order in which the client reads them; `connect` changes the first. */
   readonly files: readonly ClientFile[];
   readonly format: SettingsFormat;
+  /** Names of the models that the client is made for; for models only. */
+  readonly family?: RegExp;
   /** Where the setting belongs, in words, if the file alone does not say it. */
   readonly where?: string;
   /** What to set. @param name Name of the gateway in the client. */

@@ -17,6 +17,7 @@ export const llmClients: readonly ClientSettings[] = [
   {
     key: 'claude',
     title: 'Claude Code',
+    family: /claude/i,
     files: [{ root: 'home', path: '.claude/settings.json' }],
     format: 'json',
     members: ({ url, keyVariable, model }) => [
@@ -41,6 +42,7 @@ export const llmClients: readonly ClientSettings[] = [
   {
     key: 'codex',
     title: 'Codex',
+    family: /gpt|codex/i,
     files: [{ root: 'codex', path: 'config.toml' }],
     format: 'toml',
     members: ({ url, keyVariable, model }, name) => [
@@ -62,6 +64,7 @@ export const llmClients: readonly ClientSettings[] = [
   {
     key: 'gemini',
     title: 'Gemini CLI',
+    family: /gemini/i,
     files: [{ root: 'home', path: '.gemini/.env' }],
     format: 'env',
     members: ({ url, keyVariable, model }) => [

@@ -2,7 +2,7 @@ import type { Path } from '../../core/diagnostic.ts';
 import type { CompileContext } from './compile-context.ts';
 
 /** Something outside of the gateway that a backend needs, for `agctl check` to try. */
-export type Probe = CommandProbe | AddressProbe | ModelsProbe;
+export type Probe = CommandProbe | AddressProbe | ModelsProbe | UncheckedProbe;
 
 /** An MCP target. */
 interface TargetProbe {
@@ -120,4 +120,16 @@ export interface ModelsProbe {
   readonly headers: readonly string[];
   /** Names of the settings for people. */
   readonly settings: { readonly url: string; readonly key: string };
+}
+
+/** An LLM endpoint that cannot be asked for its models. */
+export interface UncheckedProbe {
+  readonly kind: 'models';
+  readonly url: undefined;
+  /** Name in the configuration of a model that it serves. */
+  readonly name: string;
+  /** Kind of provider. */
+  readonly provider: string;
+  /** For people. */
+  readonly reason: string;
 }

@@ -1,4 +1,4 @@
-import type { ModelsProbe } from '../kernel/probe.ts';
+import type { ModelsProbe, UncheckedProbe } from '../kernel/probe.ts';
 import type { HeaderChanges } from '../kernel/request/header-changes.ts';
 import { headerChanges } from '../kernel/request/header-changes.ts';
 import { HeaderList } from '../kernel/request/header-list.ts';
@@ -19,10 +19,15 @@ interface ProbedProvider {
   readonly settings: ModelsProbe['settings'];
 }
 
-/** Empty for a provider that the gateway answers itself, and for one whose address depends on further settings. */
-export function probeOf({ kind, url: configured, headers: changes, ...rest }: ProbedProvider): ModelsProbe[] {
-  const url = configured ?? kind?.baseUrl;
-  if (kind === undefined || kind.answer !== undefined || url === undefined) return [];
+/** How a provider is tried; empty for one of an unknown kind. */
+export function probeOf(probed: ProbedProvider): (ModelsProbe | UncheckedProbe)[] {
+  const { kind, url: configured, headers: changes, ...rest } = probed;
+  if (kind === undefined) return [];
+  const unchecked = { kind: 'models', url: undefined, name: rest.name, provider: kind.key } as const;
+  if (kind.answer !== undefined) return [{ ...unchecked, reason: 'the gateway answers itself' }];
+  const url = configured ?? kind.baseUrl;
+  // The address depends on further settings, and that of its list of models is another one than that of calls.
+  if (url === undefined) return [{ ...unchecked, reason: 'a call shows whether it answers' }];
   const headers = new HeaderList(['accept', 'application/json', 'accept-encoding', 'identity']);
   addProviderHeaders(headers, kind, rest.key, undefined);
   if (changes !== undefined) headerChanges(changes)(headers);
