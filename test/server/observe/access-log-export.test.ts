@@ -168,7 +168,7 @@ test('a connection that is passed on has a record, unless there is a filter', as
   expect(received).toEqual([['tcp'], []]);
 });
 
-describe('a collector that fails', () => {
+describe.concurrent('a collector that fails', () => {
   const endless = (response: ServerResponse): void => {
     response.writeHead(200, { 'content-type': 'application/x-protobuf' });
     const timer = setInterval(() => response.write(Buffer.alloc(16_384, 8)), 1);

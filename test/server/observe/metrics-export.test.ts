@@ -227,7 +227,7 @@ test('with two workers, one export has the sum of both, with requests that end d
   );
 });
 
-describe('a collector that fails', () => {
+describe.concurrent('a collector that fails', () => {
   test.each<[string, (response: ServerResponse) => void, string]>([
     ['refuses the path', (response) => void response.writeHead(404).end(), 'status 404'],
     [

@@ -58,7 +58,7 @@ const FORMS: readonly [name: string, repeat: Repeat][] = [
   ],
 ];
 
-test.each(FORMS)(
+test.concurrent.each(FORMS)(
   'a credential that a server repeats in %s is in no answer, log, trace, span or dump',
   async (_, repeat) => {
     await using server = await exchangeServer();

@@ -285,7 +285,7 @@ const upstreamWithSessions = (name: string, script: Script) => mcpUpstream({ nam
 const openAndCall = async (url: string) => (await openSession(url)).send(call(1, 'x'));
 const callOnce = (url: string) => modernCall(url, 'say', { message: 'x' });
 
-describe('backendRequestTimeout of an HTTP target', () => {
+describe.concurrent('backendRequestTimeout of an HTTP target', () => {
   // Requests that are answered need some of this time on a busy machine.
   const limited = (targets: object[], backendRequestTimeout = '3s') =>
     gateway(mcpConfig(targets, { route: { policies: { timeout: { backendRequestTimeout } } } }));
