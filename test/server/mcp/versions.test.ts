@@ -20,7 +20,9 @@ const asking = (version: string, extra: Record<string, string> = { 'mcp-session-
   post(session.url, ping, { ...extra, 'mcp-protocol-version': version });
 
 describe('the MCP-Protocol-Version header', () => {
-  test.each(WITH_SESSIONS)('MCP-Protocol-Version %s passes', async (version) => {
+  // Claude Code and others: lowdefy/lowdefy#2345, modelcontextprotocol/python-sdk#1861, BerriAI/litellm#14069.
+  const lists = ['2025-11-25, 2025-11-25', '2025-11-25,2025-06-18'];
+  test.each([...WITH_SESSIONS, ...lists])('MCP-Protocol-Version %s passes', async (version) => {
     expect((await asking(version)).status).toBe(200);
   });
 
@@ -28,27 +30,32 @@ describe('the MCP-Protocol-Version header', () => {
     expect((await post(session.url, ping, { 'mcp-session-id': session.id })).status).toBe(200);
   });
 
-  test.each(['2099-01-01', '1', 'garbage', '2025-06-18 ', '2025-06-18,2025-11-25', 'DRAFT-2026-v1'])(
-    'an unknown MCP-Protocol-Version %j is 400 with the supported revisions',
-    async (version) => {
-      const { status, headers, messages } = await asking(version);
-      // A space at the end is not part of a field value (RFC 9110 §5.5).
-      if (version.trim() !== version) return expect(status).toBe(200);
-      expect(status).toBe(400);
-      expect(headers.get('content-type')).toBe('application/json');
-      expect(messages).toEqual([
-        {
-          jsonrpc: '2.0',
-          id: 'p',
-          error: {
-            code: -32022,
-            message: `unsupported MCP protocol version: ${version}`,
-            data: { supported: SUPPORTED, requested: version },
-          },
+  test.each([
+    '2099-01-01',
+    '1',
+    'garbage',
+    '2025-06-18 ',
+    '2025-06-18,x',
+    '2025-06-18, 2026-07-28',
+    'DRAFT-2026-v1',
+  ])('an unknown MCP-Protocol-Version %j is 400 with the supported revisions', async (version) => {
+    const { status, headers, messages } = await asking(version);
+    // A space at the end is not part of a field value (RFC 9110 §5.5).
+    if (version.trim() !== version) return expect(status).toBe(200);
+    expect(status).toBe(400);
+    expect(headers.get('content-type')).toBe('application/json');
+    expect(messages).toEqual([
+      {
+        jsonrpc: '2.0',
+        id: 'p',
+        error: {
+          code: -32022,
+          message: `unsupported MCP protocol version: ${version}`,
+          data: { supported: SUPPORTED, requested: version },
         },
-      ]);
-    },
-  );
+      },
+    ]);
+  });
 
   test.each([
     ['2025-06-18', '2026-07-28'],
