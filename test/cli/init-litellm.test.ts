@@ -149,6 +149,29 @@ environment_variables: { MINE: sk-mine, OTHER: x }`);
   });
 });
 
+test('a model may be a variable whose value is known, and a provider that only LiteLLM knows is one with its API', () => {
+  const found = read(`environment_variables: { MODEL: github/gpt-5 }
+${models('a: { model: os.environ/MODEL, headers: { x-a: b } }', 'b: { model: os.environ/OTHER }', 'c: { model: petals/x }')}`);
+  expect(found.models).toMatchObject([
+    {
+      name: 'a',
+      provider: 'oaiCompat',
+      params: {
+        model: 'gpt-5',
+        apiKey: `\${GITHUB_API_KEY}`,
+        baseUrl: 'https://models.inference.ai.azure.com',
+      },
+      requestHeaders: { set: { 'x-a': 'b' } },
+    },
+  ]);
+  expect(found.lines).toEqual([
+    'warning: b in config.yaml: its `model` is a variable without a value: set OTHER for `agctl init`',
+    expect.stringMatching(
+      /^warning: c in config.yaml: the provider `petals` has no counterpart: .*`oaiCompat`/,
+    ),
+  ]);
+});
+
 describe('prices', () => {
   test('prices of `model_info` and `litellm_params` are a catalog, by the name at the provider', () => {
     const found = read(`model_list:
@@ -389,6 +412,7 @@ litellm_settings:
   cache: false
   cache_params: { type: redis }
   unknown_of_litellm: 1
+  prometheus_initialize_budget_metrics: true
 router_settings: { provider_budget_config: { openai: { budget_limit: 1 } }, unknown_of_router: 1, routing_strategy: usage-based-routing-v2, context_window_fallbacks: [{ a: [a] }] }
 general_settings: { global_max_parallel_requests: 5, database_url: x, unknown_of_general: 1 }`);
   const firstOther = lines.findIndex((line) => !line.startsWith('warning: '));
@@ -409,6 +433,7 @@ general_settings: { global_max_parallel_requests: 5, database_url: x, unknown_of
     [
       ...['unknown_of_entry', 'unknown_of_params', 'model_info.unknown_of_info', 'unknown_of_file'],
       ...['litellm_settings.callbacks', 'litellm_settings.drop_params', 'litellm_settings.cache_params'],
+      ...['litellm_settings.prometheus_initialize_budget_metrics'],
       ...['litellm_settings.unknown_of_litellm', 'router_settings.unknown_of_router'],
       ...['router_settings.routing_strategy', 'router_settings.context_window_fallbacks'],
       ...['general_settings.database_url', 'general_settings.unknown_of_general'],
@@ -612,6 +637,7 @@ test('merge keys are read, and keys of `keys create` are accepted where there is
     api_key: os.environ/PRIVATE_KEY
 - model_name: two
   litellm_params: { <<: *private, model: openai/llama }
+general_settings: { master_key: sk-of-the-first }
 litellm_settings: { max_budget: 5, budget_duration: 1d }
 general_settings: { master_key: os.environ/MASTER_KEY }
 `,

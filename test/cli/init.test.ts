@@ -620,6 +620,15 @@ test('a file of which nothing can be imported is an error, and nothing is writte
   expect(existsSync(join(mine.cwd, 'gateway.yaml'))).toBe(false);
 });
 
+test('a LiteLLM file without models says where they are', async () => {
+  await using mine = await laptop({ 'config.yaml': 'model_list: []\ngeneral_settings: { x: 1 }\n' });
+  const { code, stderr } = await mine.init(['--from', 'config.yaml']);
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringContaining('`model_list` in config.yaml: it has none: models that were'),
+  ]);
+});
+
 test('config validate warns of secrets that still have the placeholder of init', async () => {
   const known =
     'model_list: [{ model_name: a, litellm_params: { model: openai/x } }]\ngeneral_settings: { master_key: os.environ/MASTER }\n';

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { basename, dirname, relative, resolve, sep } from 'node:path';
-import { parse } from 'yaml';
+import { parseDocument } from 'yaml';
 import { type McpClient, mcpClients } from '../../core/clients/mcp-clients.ts';
 import { messageOf } from '../../core/errors.ts';
 import { CommandError } from '../../core/exit-codes.ts';
@@ -27,7 +27,7 @@ export interface Source {
   readonly client: McpClient | undefined;
   readonly content:
     | Servers
-    | { readonly litellm: Entry }
+    | { readonly litellm: Entry; readonly repeated: readonly number[] }
     | { readonly portkey: Entry }
     | { readonly registry: readonly Entry[] }
     | { readonly gateway: string };
@@ -112,23 +112,10 @@ function readSource(path: string, place: Place, known?: McpClient): Source {
 }
 
 function yamlContent(text: string, shown: string): Source['content'] {
-  let value: unknown;
-  try {
-    // `<<` of YAML 1.1, which the readers of these files in Python know.
-    value = parse(text, { merge: true });
-  } catch (error) {
-    const { line } = membersOf(elementsOf(membersOf(error)['linePos'])[0]);
-    throw new CommandError(
-      'usage',
-      `cannot import ${shown}: not valid YAML${typeof line === 'number' ? `, line ${line}` : ''}`,
-    );
-  }
-  if (!isTree(value))
-    throw new CommandError(
-      'usage',
-      `cannot import ${shown}: an alias of YAML is inside of what it stands for`,
-    );
-  if (isLitellm(value)) return { litellm: value };
+  const { value, repeated } = yamlIn(text, shown);
+  if (isLitellm(value)) return { litellm: value, repeated };
+  const [line] = repeated;
+  if (line !== undefined) throw notYaml(shown, line);
   if (
     isRecord(value) &&
     ['binds', 'gateways', 'mcp', 'llm', 'routes', 'backends'].some((key) => key in value)
@@ -139,6 +126,34 @@ function yamlContent(text: string, shown: string): Source['content'] {
     `nothing to import in ${shown}`,
     'expected the `model_list` of LiteLLM, or a configuration of a gateway',
   );
+}
+
+const notYaml = (shown: string, line: unknown): CommandError =>
+  new CommandError(
+    'usage',
+    `cannot import ${shown}: not valid YAML${typeof line === 'number' ? `, line ${line}` : ''}`,
+  );
+
+/** The value of a YAML text, and the lines of keys that their map has already: of those, readers in Python take the last. */
+function yamlIn(text: string, shown: string): { value: unknown; repeated: readonly number[] } {
+  // `<<` of YAML 1.1, which they know, too.
+  const document = parseDocument(text, { merge: true });
+  const lineOf = ({ linePos }: (typeof document.errors)[number]): number | undefined => linePos?.[0].line;
+  const [error] = document.errors.filter(({ code }) => code !== 'DUPLICATE_KEY');
+  if (error !== undefined) throw notYaml(shown, lineOf(error));
+  let value: unknown;
+  try {
+    value = document.toJS();
+  } catch {
+    // Too many aliases.
+    throw notYaml(shown, undefined);
+  }
+  if (!isTree(value))
+    throw new CommandError(
+      'usage',
+      `cannot import ${shown}: an alias of YAML is inside of what it stands for`,
+    );
+  return { value, repeated: document.errors.flatMap((each) => lineOf(each) ?? []) };
 }
 
 /** Whether a value does not contain itself. */
@@ -188,7 +203,13 @@ export function importSource(
     source: source.shown,
   };
   const { content } = source;
-  if ('litellm' in content) readLitellm(content.litellm, context, imported);
+  if ('litellm' in content) {
+    for (const line of content.repeated)
+      imported.notes.push(
+        `line ${line} of ${source.shown} has a key that is there already: the last one counts, as for LiteLLM`,
+      );
+    readLitellm(content.litellm, context, imported);
+  }
   if ('portkey' in content) readPortkey(content.portkey, context, imported);
   if ('registry' in content) readServerJson(content.registry, { ...context, ...way }, imported);
   if ('servers' in content) for (const section of content.servers) readServers(section, context, imported);

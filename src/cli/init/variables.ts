@@ -94,9 +94,14 @@ export class Variables {
     }
   }
 
+  /** The value of a variable, if it is known. */
+  valueOf(name: string): string | undefined {
+    return this.#env[name] ?? this.#known.get(name)?.value ?? this.#offered.get(name);
+  }
+
   /** Whether a variable has a value. */
   has(name: string): boolean {
-    return (this.#env[name] ?? this.#known.get(name)?.value ?? this.#offered.get(name)) !== undefined;
+    return this.valueOf(name) !== undefined;
   }
 
   /** Every variable that is not in the environment. */

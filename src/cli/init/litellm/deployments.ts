@@ -61,8 +61,7 @@ export interface ModelContext {
 export function readDeployments(name: string, each: unknown, at: ModelContext): Deployment[] {
   const { litellm_params: own, model_info: info } = membersOf(each);
   const params = membersOf(own);
-  const { model } = params;
-  if (typeof model !== 'string') throw new NotImported('it has no `litellm_params.model`');
+  const model = modelIn(params['model'], at.context);
   const credential = stringIn(params['litellm_credential_name']);
   if (credential !== undefined && !at.credentials.has(credential))
     at.lost.add('litellm_credential_name', NO_CREDENTIAL, { owner: name, isWarning: true });
@@ -76,6 +75,20 @@ export function readDeployments(name: string, each: unknown, at: ModelContext): 
     readOne({ name: name === '*' ? pattern : name, model: each }, params, info, at),
   );
 }
+
+/** The model, which decides the provider: a variable has to have its value now. */
+function modelIn(given: unknown, { variables }: PlaceholderContext): string {
+  if (typeof given !== 'string') throw new NotImported('it has no `litellm_params.model`');
+  const variable = variableIn(given);
+  if (variable === undefined) return given;
+  const value = variables.valueOf(variable);
+  if (value === undefined)
+    throw new NotImported(`its \`model\` is a variable without a value: set ${variable} for \`agctl init\``);
+  variables.need(variable, '');
+  return value;
+}
+
+const OTHERS = ': if it has the API of OpenAI, add a model with `oaiCompat` and its `baseUrl`';
 
 const NO_CREDENTIAL =
   "there is no such entry in `credential_list`: those of LiteLLM's pages are in its database, set `apiKey` by hand";
@@ -98,7 +111,7 @@ function readOne(
 ): Deployment {
   const [kind, model] = providerAndModel(requested, params['custom_llm_provider']);
   const known = entryIn(PROVIDERS, kind);
-  if (known === undefined) throw new NotImported(`the provider \`${kind}\` has no counterpart`);
+  if (known === undefined) throw new NotImported(`the provider \`${kind}\` has no counterpart${OTHERS}`);
   if (membersOf(info)['blocked'] === true) throw new NotImported('blocked there');
   const { provider, region, ...connected } = connection(known, params, { name, model, context });
   const atProvider = nameAtProvider(model, region);
@@ -183,7 +196,7 @@ function checksOf(
 }
 
 function headersOf(name: string, params: Entry, context: PlaceholderContext): Record<string, string> {
-  const given = Object.entries(membersOf(params['extra_headers']));
+  const given = Object.entries({ ...membersOf(params['headers']), ...membersOf(params['extra_headers']) });
   const { organization } = params;
   if (typeof organization === 'string') given.push(['openai-organization', organization]);
   return Object.fromEntries(

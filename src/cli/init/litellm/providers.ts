@@ -66,4 +66,12 @@ export const PROVIDERS: Readonly<Record<string, KnownProvider>> = {
   nvidia_nim: compatible('https://integrate.api.nvidia.com/v1', 'NVIDIA_NIM_API_KEY'),
   sambanova: compatible('https://api.sambanova.ai/v1', 'SAMBANOVA_API_KEY'),
   moonshot: compatible('https://api.moonshot.ai/v1', 'MOONSHOT_API_KEY'),
+  codestral: compatible('https://codestral.mistral.ai/v1', 'CODESTRAL_API_KEY'),
+  dashscope: compatible('https://dashscope-intl.aliyuncs.com/compatible-mode/v1', 'DASHSCOPE_API_KEY'),
+  friendliai: compatible('https://api.friendli.ai/serverless/v1', 'FRIENDLIAI_API_KEY'),
+  github: compatible('https://models.inference.ai.azure.com', 'GITHUB_API_KEY'),
+  meta_llama: compatible('https://api.llama.com/compat/v1', 'LLAMA_API_KEY'),
+  nebius: compatible('https://api.studio.nebius.ai/v1', 'NEBIUS_API_KEY'),
+  volcengine: compatible('https://ark.cn-beijing.volces.com/api/v3', 'VOLCENGINE_API_KEY'),
+  zai: compatible('https://api.z.ai/api/paas/v4', 'ZAI_API_KEY'),
 };

@@ -74,12 +74,15 @@ export function readLitellm(original: Entry, context: PlaceholderContext, import
     health: healthOf(sections),
     choice: choice ?? 'weight',
   };
+  if (elementsOf(file['model_list']).length === 0) lost.add('model_list', NO_MODELS, { isWarning: true });
   addGroups(deployments, links, lost, context.source, imported);
   addPolicies(sections, deployments, written(guardrails.all), lost, imported);
   addServers(file['mcp_servers'], context, lost, imported);
   reportUnread(raw, watched, variables, lost);
   imported.leftOut.push(...lost.lines);
 }
+
+const NO_MODELS = "it has none: models that were added in LiteLLM's pages are in its database";
 
 const MONTH =
   'a budget of 30d is one of a calendar month, as in LiteLLM, whose windows of 30 days begin on the first';

@@ -2,9 +2,10 @@ import { entryIn, membersOf } from '../../../core/foreign.ts';
 
 /** Limits of spending, calls and access, and checks of texts: a gateway without them does what nobody expects of it. */
 export const isCap = (key: string): boolean =>
-  /budget|(?:^|[._])[io]?(?:rpm|tpm)(?:_|$)|max_parallel_requests|guardrail|rate_limit|moderation|blocked/i.test(
-    key,
-  ) || isAccess(key);
+  !/(?:^|[._])prometheus_/.test(key) && (LIMITS.test(key) || isAccess(key));
+
+const LIMITS =
+  /budget|(?:^|[._])[io]?(?:rpm|tpm)(?:_|$)|max_parallel_requests|guardrail|rate_limit|moderation|blocked/i;
 
 const isAccess = (key: string): boolean =>
   /allowed_(?:ips|routes)|admin_only_routes|public_routes|jwt_?auth|custom_auth|access_groups/i.test(key);
@@ -20,6 +21,8 @@ const OTHER_CAUSE =
 const RECORD = 'metrics, traces and the record of requests are those of the gateway (docs/observability.md)';
 const ALL_MODELS = 'set for all models alone: `llm.policies';
 const CACHE = 'equal requests get an answer again with `cache` of a model';
+const USER =
+  'expressions read headers: `request.headers["x-user"]` as `key` of a budget, or as a field of the log';
 const KEYS = 'keys, users and teams are created anew: `agctl keys create`';
 
 /** Why members of the file have no counterpart, wherever they are. */
@@ -94,6 +97,9 @@ const REASONS: Readonly<Record<string, string>> = {
   keyword_redaction_tag: 'a match becomes `<masked>`',
   include: 'import the other files with `--from`, too',
   request_timeout: `${ALL_MODELS}.timeout\``,
+  user_header_name: USER,
+  user_header_mappings: USER,
+  cooldown_time: '`health.eviction.duration` of a model',
   hidden: 'no model is hidden from those who may call it: `allowedModels` of a key says who may',
   credential_info: 'it describes a credential',
   mcp_aliases: 'a target has one name, with which the names of its tools begin: rename the target',

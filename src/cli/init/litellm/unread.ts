@@ -34,7 +34,7 @@ function report({ path, value }: Unread, file: Entry, lost: Lost): void {
   const why = reasonFor(path, value, isReplaced(path, file));
   if (value === null || (value === false && why.isKnown)) return;
   const { key, owner } = placeOf(path, file);
-  const callbacks = /callbacks?$/.test(name) ? elementsOf(value).map(shownValue) : [];
+  const callbacks = /callbacks?$/.test(name) ? (Array.isArray(value) ? value : [value]).map(shownValue) : [];
   const checks = callbacks.filter((each) => CALLBACKS_THAT_CHECK.test(each));
   for (const each of checks)
     lost.add(`${key}: ${each}`, 'guardrails are set as `llm.guardrails`', { isWarning: true });
