@@ -3,6 +3,7 @@ import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { INITIALIZE, MCP_HEADERS, type McpSession, openSession, post, read } from '../../kit/mcp.ts';
 import { TRANSPORTS } from '../../kit/scripted-server.ts';
+import { send } from '../../kit/send.ts';
 
 const WITH_SESSIONS = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'];
 const SUPPORTED = ['2026-07-28', ...WITH_SESSIONS.toReversed()];
@@ -24,6 +25,15 @@ describe('the MCP-Protocol-Version header', () => {
   const lists = ['2025-11-25, 2025-11-25', '2025-11-25,2025-06-18'];
   test.each([...WITH_SESSIONS, ...lists])('MCP-Protocol-Version %s passes', async (version) => {
     expect((await asking(version)).status).toBe(200);
+  });
+
+  test('MCP-Protocol-Version may come twice with one value, and not with two', async () => {
+    const asked = async (...versions: string[]) => {
+      const headers = { ...MCP_HEADERS, 'mcp-session-id': session.id, 'mcp-protocol-version': versions };
+      return (await send(session.url, { method: 'POST', headers, body: JSON.stringify(ping) })).status;
+    };
+    expect(await asked('2025-11-25', '2025-11-25')).toBe(200);
+    expect(await asked('2025-11-25', '2025-06-18')).toBe(400);
   });
 
   test('MCP-Protocol-Version may be absent', async () => {

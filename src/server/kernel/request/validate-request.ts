@@ -194,8 +194,13 @@ function validateHeaders(
       removed = appended(removed, i);
       continue;
     }
-    if ((seen & bit) !== 0)
-      throw validationError('bad_request', `two ${lower} fields`, `the request has two ${lower} headers`);
+    if ((seen & bit) !== 0) {
+      // HTTP clients of Java add it twice (modelcontextprotocol/java-sdk#448). The same value once leaves nothing to differ about.
+      if (lower !== 'mcp-protocol-version' || raw[i + 1] !== headers.get(lower))
+        throw validationError('bad_request', `two ${lower} fields`, `the request has two ${lower} headers`);
+      removed = appended(removed, i);
+      continue;
+    }
     seen |= bit;
     if (lower === 'host') host = raw[i + 1] ?? '';
   }
