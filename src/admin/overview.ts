@@ -8,7 +8,7 @@ import { effectOf } from '../server/expressions/rules.ts';
 import type { CertificateState } from '../server/kernel/inspection.ts';
 import { mcpAuthorization } from '../server/mcp/authorization-policy.ts';
 import { activityOf } from '../server/workers/activity.ts';
-import { mergeOutages, outagesOf } from '../server/workers/outages.ts';
+import { databaseOutages, mergeOutages } from '../server/workers/outages.ts';
 import type { Activity } from '../server/workers/process-view.ts';
 import type { EndpointCall } from './call.ts';
 import { diagnosticsJson } from './config-problems.ts';
@@ -17,7 +17,7 @@ import { problemsWithoutContents } from './without-contents.ts';
 
 export async function overviewOf(admin: Admin): Promise<Overview> {
   const { gateway, levels, startedAt } = admin;
-  const { openRequests, backends, outages } = await activityOf(gateway);
+  const { openRequests, backends, outages, certificates } = await activityOf(gateway);
   const { source, diagnostics, runtime } = admin.served();
   const redactor = admin.redactor();
   const overview: Overview = {
@@ -31,8 +31,7 @@ export async function overviewOf(admin: Admin): Promise<Overview> {
     isRecording: runtime.database !== undefined,
     logLevel: levels.current,
     problems: diagnosticsJson(diagnostics, redactor),
-    // With workers, this process has connections of its own, for budgets.
-    outages: mergeOutages([...outagesOf(runtime), ...outages]).map((outage) => ({
+    outages: mergeOutages([...databaseOutages(runtime), ...outages]).map((outage) => ({
       ...outage,
       since: new Date(outage.since).toISOString(),
     })),
@@ -41,12 +40,12 @@ export async function overviewOf(admin: Admin): Promise<Overview> {
     gateways: gateway.listeners.map(({ gateway: each, port }) =>
       gatewayView(each.plan, port, admin, backends),
     ),
-    certificates: certificatesOf(runtime.inspection.certificates.map((read) => read())),
+    certificates: certificatesOf(certificates),
   };
   return redactor.value(overview);
 }
 
-/** Each file once: listeners may share one. */
+/** Each file once: listeners and workers may share one. */
 function certificatesOf(states: readonly CertificateState[]): CertificateView[] {
   return [...Map.groupBy(states, ({ file }) => file)]
     .map(([file, own]) => ({

@@ -157,7 +157,7 @@ export class RunningGateway implements Gateway {
     try {
       await this.#runtime.database?.open();
       tracing = await this.#telemetry.open(this.#runtime);
-      await sharedStore.get(this.#runtime.settings)?.open();
+      await this.#openStore();
       this.#ports = await this.#openPorts(this.#runtime, tracing);
     } catch (error) {
       await tracing?.close();
@@ -170,6 +170,13 @@ export class RunningGateway implements Gateway {
     this.#runtime.components.served();
     // With workers, the process that has opened the ports exports those of all.
     if (this.#worker === undefined) this.#telemetry.exportMetrics(() => this.#runtime);
+  }
+
+  async #openStore(): Promise<void> {
+    const store = sharedStore.get(this.#runtime.settings);
+    if (store === undefined) return;
+    this.metrics.sharedStoreAvailable = () => store.outage === undefined;
+    await store.open();
   }
 
   async reload(next: Runtime): Promise<void> {

@@ -182,7 +182,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
     hostnamesOf: hostnamesOfBackends(gateways),
     backend: (name) => backend(name),
   };
-  if (previous === undefined) createSharedStore(config.config.shared, contextOptions, metrics);
+  if (previous === undefined) createSharedStore(config.config.shared, contextOptions);
   const components = new ComponentCache(previous?.components);
   const backend = namedBackends(named, contextOptions, components);
   const { metricsPolicy, ...shared } = compileShared(loaded, config, contextOptions, components);

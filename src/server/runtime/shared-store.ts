@@ -1,16 +1,11 @@
 import type { Config } from '../config/schema.ts';
 import { sharedStore } from '../kernel/shared-store.ts';
-import type { Metrics } from '../observe/metrics/metrics.ts';
 import { RedisStore } from '../transport/redis/redis-store.ts';
 import { compileAddress } from '../transport/redis/settings.ts';
 import { type ContextOptions, createContext } from './compile-context.ts';
 
 /** Creates the store of `config.shared`, which the gateway connects when it starts. A reload keeps it. */
-export function createSharedStore(
-  config: Config['config']['shared'],
-  options: ContextOptions,
-  metrics: Metrics,
-): void {
+export function createSharedStore(config: Config['config']['shared'], options: ContextOptions): void {
   if (config === undefined) return;
   const { settings, log } = options;
   const context = createContext(options, ['config', 'shared'], new Set(), []);
@@ -26,6 +21,5 @@ export function createSharedStore(
     meter: settings.callMeter('Shared', 'Redis'),
     missed: (use, outcome) => count([use, outcome]),
   });
-  metrics.sharedStoreAvailable = () => store.isAvailable;
   sharedStore.set(settings, store);
 }

@@ -14,5 +14,6 @@ export async function activityOf({ processes }: Serving): Promise<Activity> {
     openRequests: each.reduce((sum, { openRequests }) => sum + openRequests, 0),
     backends,
     outages: mergeOutages(each.flatMap(({ outages }) => outages)),
+    certificates: each.flatMap(({ certificates }) => certificates),
   };
 }

@@ -63,6 +63,7 @@ export class OwnProcess implements ProcessView {
       openRequests: openRequests.length,
       backends: Object.fromEntries(states),
       outages: outagesOf(runtime),
+      certificates: inspection.certificates.map((read) => read()),
     };
   }
 

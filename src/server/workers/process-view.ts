@@ -1,5 +1,5 @@
 import type { ShownBound } from '../../core/overview.ts';
-import type { BackendState, Outage } from '../kernel/inspection.ts';
+import type { BackendState, CertificateState, Outage } from '../kernel/inspection.ts';
 import type { MetricValues } from '../observe/metrics/family.ts';
 import type { OpenRequest } from '../observe/open-request.ts';
 import type { RecentRequest } from '../observe/recent-requests.ts';
@@ -15,6 +15,8 @@ export interface Activity {
   readonly backends: Readonly<Record<string, BackendState>>;
   /** Services of the gateway itself that do not answer this process. */
   readonly outages: readonly Outage[];
+  /** Those in use. A file is named several times if several listeners, or processes, have read it. */
+  readonly certificates: readonly CertificateState[];
 }
 
 /** The requests of one process whose responses have not ended, oldest first. */

@@ -195,7 +195,7 @@ export class WorkerPool
   async filesChanged(files: readonly string[]): Promise<RereadProblem> {
     // One that ends will not read them.
     const asked = this.processes.map(({ link }) => link.call('filesChanged', files).catch(() => undefined));
-    // This process ends no TLS: it shows the certificates that the workers have, and trusts them.
+    // This process ends no TLS: its playground trusts the certificates that the workers show.
     for (const { tls } of this.#active.gateways.flatMap(({ entrances }) => entrances))
       for (const { file, changed } of tls?.reloads ?? []) if (files.includes(file)) void changed();
     return (await Promise.all(asked)).find((problem) => typeof problem === 'string');

@@ -186,14 +186,23 @@ describe.skipIf(REDIS_SERVER === undefined)('connections to a real Redis', () =>
     const config = { config: { shared: { redis: redis.url } }, gateways: { default: { port: 0, routes } } };
     await using gate = await workerGateway(config);
     expect(await admitted(gate, 12)).toBe(4);
+    const state = async () => {
+      const { outages } = JSON.parse((await send(`${gate.admin}/api/overview`)).text);
+      return [/^gw_shared_store_available (\d)$/m.exec(await gate.pool.renderMetrics())?.[1], outages];
+    };
+    expect(await state()).toEqual(['1', []]);
     await redis.kill();
     await until(
       () => gate.log.filter((line) => line.includes('the shared store is not available')).length === 2,
     );
     expect(await admitted(gate, 12)).toBe(4);
+    const outage = { at: 'config.shared', problem: expect.not.stringContaining('being opened') };
+    expect(await state()).toEqual(['0', [expect.objectContaining(outage)]]);
     const metrics = await gate.pool.renderMetrics();
-    expect(metrics).toMatch(/^gw_shared_store_available 0$/m);
     expect(metrics).toMatch(/^gw_shared_store_misses_total\{use="rateLimits",outcome="continued"\} 12$/m);
+    await redis.restart();
+    await until(async () => (await state())[0] === '1');
+    expect(await state()).toEqual(['1', []]);
   });
 
   test('a gateway that starts later finds the counts of an unchanged limit, and starts a changed one anew', async () => {

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { GOOD_TLS } from '../../kit/certificates.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { http2Client, sendHttps } from '../../kit/http2.ts';
+import { send } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
 import { rawUpstream } from '../../kit/upstream.ts';
 import { type WorkerGateway, workerGateway } from '../../kit/workers.ts';
@@ -54,6 +55,10 @@ test('two workers serve HTTP/1.1 and HTTP/2 over TLS on the same port', async ()
     expect(await client.send({})).toMatchObject({ status: 200, text: 'secure' });
     await client[Symbol.asyncDispose]();
   }
+  const { certificates } = JSON.parse((await send(`${gate.admin}/api/overview`)).text);
+  expect(certificates).toEqual([
+    { file: GOOD_TLS.cert, expires: expect.stringMatching(/^\d{4}-/), isCurrent: true },
+  ]);
 });
 
 test('workers say that a file has changed when it has, not when they start', async () => {

@@ -76,7 +76,10 @@ export class Metrics {
   /** Counts workers. Undefined without workers: the metrics are then omitted. */
   workers: (() => { readonly ready: number; readonly restarts: number }) | undefined;
 
-  /** The certificates of the active configuration. Undefined until the gateway is created. */
+  /**
+   * The certificates of the active configuration. Undefined until the gateway is created; so is `sharedStoreAvailable`. With workers, the
+   * first process has neither: its own are not used.
+   */
   certificates: (() => readonly CertificateState[]) | undefined;
 
   /** Whether the shared store is available. Undefined without one: the metric is then omitted. */
