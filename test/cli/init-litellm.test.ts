@@ -473,10 +473,11 @@ describe('guardrails', () => {
 
   test('a guardrail without default_on is one of the models that name it', () => {
     const moderation = guardrail(
-      'guardrail: openai_moderation, mode: pre_call, api_base: "https://m.example/v1"',
+      'guardrail: openai_moderation, mode: pre_call, api_base: "https://m.example/v1", model: os.environ/MODEL',
     );
     const guard = {
       openAIModeration: {
+        model: `\${MODEL}`,
         baseUrl: 'https://m.example',
         policies: { backendAuth: { key: `\${OPENAI_API_KEY}` } },
       },
@@ -607,14 +608,21 @@ test('limits of who may call what are imported, or are warnings', () => {
   model_info: { blocked: true }
 general_settings: { allowed_ips: [10.0.0.1], allowed_routes: [/chat], enable_jwt_auth: true, custom_auth: a.b }
 mcp_servers:
-  files: { command: node, args: [a.js], allowed_tools: [files-read, list, a-files-b], disallowed_tools: [write], allowed_params: { read: [path] } }
+  files: { command: node, args: [a.js], allowed_tools: [files-read, list, a-files-b], disallowed_tools: [write], allowed_params: { read: [path] }, available_on_public_internet: false }
   odd: { command: node, args: [b.js], allowed_tools: read }`);
   expect(targets[0]?.value['tools']).toEqual({ include: ['read', 'list', 'a-files-b'], exclude: ['write'] });
   expect(found).toHaveLength(1);
   const warnings = lines.flatMap((line) => /^warning: `?([\w.]+)/.exec(line)?.[1] ?? []).toSorted();
   expect(warnings).toEqual(
     [
-      ...['allowed_params', 'allowed_tools', 'b', 'model_info.access_groups', 'general_settings.allowed_ips'],
+      ...[
+        'allowed_params',
+        'allowed_tools',
+        'available_on_public_internet',
+        'b',
+        'model_info.access_groups',
+        'general_settings.allowed_ips',
+      ],
       ...[
         'general_settings.allowed_routes',
         'general_settings.enable_jwt_auth',
@@ -639,6 +647,7 @@ test('merge keys are read, and keys of `keys create` are accepted where there is
   litellm_params: { <<: *private, model: openai/llama }
 general_settings: { master_key: sk-of-the-first }
 litellm_settings: { max_budget: 5, budget_duration: 1d }
+guardrails: [{ guardrail_name: g, litellm_params: { guardrail: openai_moderation, mode: pre_call, default_on: true, api_base: "ftp://x" } }]
 general_settings: { master_key: os.environ/MASTER_KEY }
 `,
   );

@@ -43,23 +43,34 @@ const problemsOf = (text: string, { file, folder, env }: Surroundings): Promise<
 
 function leaveOut({ path, message, help }: Diagnostic, imported: Imported): boolean {
   const [section, list, index, ...inner] = path;
+  const reason = help === undefined ? message : `${message} (${help})`;
   const lists: Readonly<Record<string, ImportedEntry[]>> = {
     'mcp.targets': imported.targets,
     'llm.models': imported.models,
     'llm.virtualModels': imported.virtualModels,
   };
+  if (list === 'policies' && (section === 'llm' || section === 'mcp'))
+    return leaveOutPolicy(
+      section === 'llm' ? imported.policies : imported.mcpPolicies,
+      `${section}.policies`,
+    );
   const entries = lists[`${section}.${list}`];
   if (entries === undefined || typeof index !== 'number') return false;
   if (list === 'virtualModels' && leaveOutTarget(entries[index], inner)) return true;
   const [entry] = entries.splice(index, 1);
   if (entry === undefined) return false;
   const what = entry.source === '' ? entry.value.name : `${entry.value.name} in ${entry.source}`;
-  imported.leftOut.push({
-    what,
-    reason: help === undefined ? message : `${message} (${help})`,
-    isWarning: section === 'llm',
-  });
+  imported.leftOut.push({ what, reason, isWarning: section === 'llm' });
   return true;
+
+  /** A policy, such as the guardrails of all models. What was refused or limited by it is not any more. */
+  function leaveOutPolicy(policies: Record<string, unknown>, place: string): boolean {
+    const key = String(index);
+    if (!Object.hasOwn(policies, key)) return false;
+    delete policies[key];
+    imported.leftOut.push({ what: `\`${place}.${key}\``, reason, isWarning: true });
+    return true;
+  }
 }
 
 /** Leaves out the target of a virtual model, whose own model was left out before, unless it is the last one. */

@@ -1,6 +1,6 @@
 import { elementsOf, entryIn, membersOf, shownValue, stringIn, textIn } from '../../../core/foreign.ts';
 import { isPattern } from '../patterns.ts';
-import type { PlaceholderContext } from '../placeholders.ts';
+import { type PlaceholderContext, UNKNOWN_URL } from '../placeholders.ts';
 import { literalText } from '../values.ts';
 import type { Lost } from './lost.ts';
 import { reference, secret, withoutOsEnviron } from './references.ts';
@@ -170,8 +170,8 @@ function moderation(phase: Phase, { name, params, context, lost }: At): readonly
   return [
     {
       openAIModeration: {
-        ...(typeof model === 'string' && { model: literalText(model) }),
-        ...(baseUrl !== undefined && { baseUrl: withoutOsEnviron(baseUrl, context) }),
+        ...(typeof model === 'string' && { model: withoutOsEnviron(model, context) }),
+        ...(baseUrl !== undefined && { baseUrl: withoutOsEnviron(baseUrl, context, UNKNOWN_URL) }),
         policies: { backendAuth: { key: auth } },
       },
       rejection: REJECTION,

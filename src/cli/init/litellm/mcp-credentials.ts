@@ -139,7 +139,7 @@ function awsOf(name: string, server: Entry, context: PlaceholderContext): Entry 
 }
 
 /** Members that say who may use a server, and which of its tools. */
-const RIGHTS = /^(?:dis)?allowed_|access_groups|_permissions?$/;
+const RIGHTS = /^(?:dis)?allowed_|^available_on_|access_groups|_permissions?$/;
 
 const TOOLS: Readonly<Record<string, string>> = {
   allowed_tools: 'includeTools',

@@ -21,7 +21,7 @@ export const keyPolicies = mapping('How the gateway connects to the service.', {
 /** `baseUrl` of services whose address their vendor defines. */
 export const serviceUrl = z
   .url({ protocol: /^https?$/, error: 'expected an http or https URL' })
-  .refine((url) => new URL(url).pathname === '/' && !/[?#@]/.test(url), {
+  .refine((url) => !URL.canParse(url) || (new URL(url).pathname === '/' && !/[?#@]/.test(url)), {
     error: 'expected a URL with scheme, host and port only',
   });
 
