@@ -332,6 +332,9 @@ describe('agctl database', () => {
     expect(backup.stderr).toContain(
       "pg_dump --format=custom --table='agctl_*' --file=a.dump 'postgres://agctl@db.example:5432/agctl'",
     );
+    const missing = await other.run('restore', 'a.dump');
+    expect([missing.code, missing.stderr]).toEqual([1, expect.stringMatching(/a\.dump does not exist/)]);
+    writeFileSync(join(other.folder, 'a.dump'), '');
     const restore = await other.run('restore', 'a.dump');
     expect(restore.stderr).toContain(
       "pg_restore --clean --if-exists --single-transaction --dbname='postgres://agctl@db.example:5432/agctl' a.dump",

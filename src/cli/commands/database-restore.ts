@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { AppError } from '../../core/errors.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
@@ -23,14 +24,17 @@ interface Options {
 /** Replaces the database of a configuration by a copy. */
 export const run: Run<Options> = async ({ operands: [copy = ''], file, reviveKeys }, context) => {
   const location = configuredDatabase(file, context);
-  if (location.kind === 'postgres')
+  const from = resolve(context.cwd, copy);
+  if (location.kind === 'postgres') {
+    if (!existsSync(from))
+      throw new CommandError('not_ok', `${from} does not exist`, 'name a dump that `pg_dump` has made');
     throw postgresTools(
       location.url,
       (url) => `pg_restore --clean --if-exists --single-transaction --dbname='${url}' ${copy}`,
     );
+  }
   const { revokeAsIn } = await import('../../server/budgets/revoked-keys.ts');
   const { restoreSqlite } = await import('../../server/database/sqlite-restore.ts');
-  const from = resolve(context.cwd, copy);
   const event = { action: 'database.restore', target: location.path };
   const named = configFileOf(file, context);
   const config = { file: named, text: named === '-' ? '' : readConfigFile(named) };

@@ -22,16 +22,16 @@ CREATE VIEW agctl_spending_totals AS SELECT counter, start, sum(spent) AS spent 
 };
 
 function scripts(integer: string, withoutRowid: string): string {
-  return `CREATE TABLE agctl_spending (
+  return `CREATE TABLE IF NOT EXISTS agctl_spending (
   counter TEXT NOT NULL,
   start ${integer} NOT NULL,
   spent ${integer} NOT NULL,
   PRIMARY KEY (counter, start)
 )${withoutRowid};
-CREATE INDEX agctl_spending_start ON agctl_spending (start);
-CREATE TABLE agctl_spending_writer (id ${integer} PRIMARY KEY, writer ${integer} NOT NULL);
-INSERT INTO agctl_spending_writer (id, writer) VALUES (1, 0);
-CREATE TABLE agctl_keys (
+CREATE INDEX IF NOT EXISTS agctl_spending_start ON agctl_spending (start);
+CREATE TABLE IF NOT EXISTS agctl_spending_writer (id ${integer} PRIMARY KEY, writer ${integer} NOT NULL);
+INSERT INTO agctl_spending_writer (id, writer) VALUES (1, 0) ON CONFLICT DO NOTHING;
+CREATE TABLE IF NOT EXISTS agctl_keys (
   id TEXT PRIMARY KEY,
   name TEXT NOT NULL,
   hash TEXT NOT NULL UNIQUE,
@@ -40,8 +40,8 @@ CREATE TABLE agctl_keys (
   created_at ${integer} NOT NULL,
   revoked_at ${integer}
 );
-CREATE UNIQUE INDEX agctl_keys_name ON agctl_keys (name) WHERE revoked_at IS NULL;
-CREATE TABLE agctl_key_changes (id ${integer} PRIMARY KEY, count ${integer} NOT NULL);
-INSERT INTO agctl_key_changes (id, count) VALUES (1, 0);
+CREATE UNIQUE INDEX IF NOT EXISTS agctl_keys_name ON agctl_keys (name) WHERE revoked_at IS NULL;
+CREATE TABLE IF NOT EXISTS agctl_key_changes (id ${integer} PRIMARY KEY, count ${integer} NOT NULL);
+INSERT INTO agctl_key_changes (id, count) VALUES (1, 0) ON CONFLICT DO NOTHING;
 `;
 }

@@ -147,6 +147,8 @@ export class GatewayDatabase implements Database {
       limits,
       onLost: (error) => log.warn(SCOPE, 'a connection to the database was lost', { problem: error.message }),
       onEmptied: () => log.warn(SCOPE, 'the tables of the database are gone: they are created again, empty'),
+      onMigrated: ({ feature, from, to }) =>
+        log.info(SCOPE, 'tables of the database were migrated', { feature, from, to }),
     });
   }
 

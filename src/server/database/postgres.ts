@@ -14,15 +14,29 @@ import { CREATE_VERSIONS, missingMigrations, SET_VERSION, VERSIONS } from './mig
 /** Key of the lock under which migrations run: "agctl" in ASCII. */
 const MIGRATION_LOCK = 0x616763746c;
 const UNDEFINED_TABLE = '42P01';
+const INSUFFICIENT_PRIVILEGE = '42501';
 
-export interface PostgresOptions {
+/** The tables of a feature that were migrated. */
+export interface Migrated {
+  readonly feature: string;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** What happens to the tables. */
+export interface TableEvents {
+  /** Called when the tables were gone and were created again. */
+  onEmptied?(): void;
+  /** Called after the commit, for each feature; not for a new database. */
+  onMigrated?(change: Migrated): void;
+}
+
+export interface PostgresOptions extends TableEvents {
   readonly url: string;
   readonly connections: number;
   readonly schemas: readonly DatabaseSchema[];
   readonly limits: Limits;
   onLost(error: Error): void;
-  /** Called when the tables were gone and were created again. */
-  onEmptied?(): void;
 }
 
 /** @throws DatabaseError */
@@ -38,7 +52,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Driver> {
     readsBigintAsNumber: true,
     onError: (error) => options.onLost(error),
   });
-  return openPostgresOn(pool, serverName(url), schemas, limits, options.onEmptied);
+  return openPostgresOn(pool, serverName(url), schemas, limits, options);
 }
 
 /**
@@ -68,10 +82,14 @@ export async function openPostgresOn(
   server: string,
   schemas: readonly DatabaseSchema[],
   limits: Limits,
-  onEmptied: () => void = () => undefined,
+  events: TableEvents = {},
 ): Promise<Driver> {
+  const migrateTables = async (): Promise<void> => {
+    const changes = await transaction(pool, (client) => migrate(client, server, schemas));
+    for (const change of changes) events.onMigrated?.(change);
+  };
   try {
-    await transaction(pool, (client) => migrate(client, server, schemas));
+    await migrateTables();
   } catch (error) {
     await pool.end().catch(() => undefined);
     throw openError(server, error);
@@ -79,8 +97,8 @@ export async function openPostgresOn(
   /** Of all calls that find tables missing at once, one creates them. */
   let creating: Promise<void> | undefined;
   const createAgain = (): Promise<void> => {
-    creating ??= transaction(pool, (client) => migrate(client, server, schemas))
-      .then(() => onEmptied())
+    creating ??= migrateTables()
+      .then(() => events.onEmptied?.())
       .finally(() => {
         creating = undefined;
       });
@@ -191,18 +209,43 @@ function plainRow(row: Row): SqlRow {
 const isSqlValue = (value: unknown): value is SqlValue =>
   value === null || typeof value === 'string' || typeof value === 'number' || value instanceof Uint8Array;
 
-async function migrate(client: Client, server: string, schemas: readonly DatabaseSchema[]): Promise<void> {
+async function migrate(
+  client: Client,
+  server: string,
+  schemas: readonly DatabaseSchema[],
+): Promise<readonly Migrated[]> {
   // Until the transaction ends: of several gateways that start at once, one migrates and the others wait.
   await client.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
   await client.query(CREATE_VERSIONS);
   const versions = rowsOf(await client.query(`SELECT feature, version FROM ${VERSIONS}`));
   const known = new Map(versions.map((row) => [text(row, 'feature'), number(row, 'version')]));
+  const to = new Map<string, number>();
   for (const { feature, version, script } of missingMigrations(server, 'postgres', schemas, known)) {
     // PGlite executes one statement per call.
     for (const statement of script.split(/;\s*\n/))
-      if (statement.trim() !== '') await client.query(statement);
+      if (statement.trim() !== '')
+        await client.query(statement).catch((error: unknown) => {
+          throw migrationError(
+            error,
+            `${server}: the tables of \`${feature}\` cannot be migrated to version ${version}`,
+          );
+        });
     await execute(client, SET_VERSION, [feature, version]);
+    to.set(feature, version);
   }
+  if (known.size === 0) return [];
+  return [...to].map(([feature, version]) => ({ feature, from: known.get(feature) ?? 0, to: version }));
+}
+
+/** Errors about tables, columns and rows (classes 42 and 23), except of rights, say that the tables are other ones. */
+function migrationError(error: unknown, problem: string): unknown {
+  const state = sqlState(error);
+  if (!/^(?:23|42)/.test(state) || state === INSUFFICIENT_PRIVILEGE) return error;
+  return new DatabaseError(
+    `${problem} (${messageOf(error).slice(0, SAID)})`,
+    'nothing has changed. The tables are not those that agctl has made: restore a dump (docs/upgrades.md), or name another database',
+    { cause: error },
+  );
 }
 
 /** Characters of a message of the server. */
@@ -298,7 +341,7 @@ const OPEN_PROBLEMS: ReadonlyMap<string, OpenProblem> = new Map<string, OpenProb
     ],
   ],
   ['3D000', ['does not exist', 'create the database (createdb), or correct its name in `url`']],
-  ['42501', ['does not let the user create tables', 'grant CREATE on its schema to the user']],
+  [INSUFFICIENT_PRIVILEGE, ['does not let the user create tables', 'grant CREATE on its schema to the user']],
   ['57P03', ['is starting up', 'wait for it']],
   ['53300', ['has no connection left', 'raise max_connections of the server, or lower `maxConnections`']],
 ]);

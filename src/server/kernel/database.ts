@@ -56,6 +56,10 @@ export class UnknownCommit extends AppError {
 export interface DatabaseSchema {
   /** Never changed once released; its tables begin with `agctl_`. */
   readonly feature: string;
-  /** Scripts of statements that end with `;`, each from the preceding version to its own. Never changed once released. */
+  /**
+   * Scripts of statements that end with `;`, each from the preceding version to its own. What they do never changes once released.
+   * Those of PostgreSQL pass over what is there already (`IF NOT EXISTS`): a restored dump of an earlier version has set the
+   * versions back, and has left the tables in place that it does not know.
+   */
   readonly migrations: readonly { readonly sqlite: string; readonly postgres: string }[];
 }

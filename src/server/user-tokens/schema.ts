@@ -10,7 +10,7 @@ export const userTokensSchema: DatabaseSchema = {
 };
 
 function scripts(integer: string): string {
-  return `CREATE TABLE agctl_user_tokens (
+  return `CREATE TABLE IF NOT EXISTS agctl_user_tokens (
   owner TEXT NOT NULL,
   server TEXT NOT NULL,
   who TEXT NOT NULL,
@@ -22,7 +22,7 @@ function scripts(integer: string): string {
   renewing_until ${integer} NOT NULL,
   PRIMARY KEY (owner, server)
 );
-CREATE TABLE agctl_sign_ins (
+CREATE TABLE IF NOT EXISTS agctl_sign_ins (
   id TEXT PRIMARY KEY,
   owner TEXT NOT NULL,
   server TEXT NOT NULL,
@@ -31,8 +31,8 @@ CREATE TABLE agctl_sign_ins (
   attempts ${integer} NOT NULL,
   expires_at ${integer} NOT NULL
 );
-CREATE INDEX agctl_sign_ins_owner ON agctl_sign_ins (owner, server);
-CREATE TABLE agctl_oauth_clients (
+CREATE INDEX IF NOT EXISTS agctl_sign_ins_owner ON agctl_sign_ins (owner, server);
+CREATE TABLE IF NOT EXISTS agctl_oauth_clients (
   issuer TEXT NOT NULL,
   redirect_uri TEXT NOT NULL,
   sealed TEXT NOT NULL,

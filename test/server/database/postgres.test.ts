@@ -3,6 +3,7 @@ import { LIMITS } from '../../../src/core/limits.ts';
 import { createLog } from '../../../src/core/log.ts';
 import { ClockWatch, clockDifference } from '../../../src/server/database/clock.ts';
 import { openPostgresOn } from '../../../src/server/database/postgres.ts';
+import { databaseSchemas } from '../../../src/server/features.ts';
 import { UnknownCommit } from '../../../src/server/kernel/database.ts';
 import { LosingPool } from '../../kit/lost-commit.ts';
 import { pgliteServer } from '../../kit/pglite-pool.ts';
@@ -19,6 +20,65 @@ databaseContract('PostgreSQL in process', () => ({
   open: (schemas) => openPostgresOn(server.pool(), 'PGlite', schemas, LIMITS),
   empty: () => server.empty(),
 }));
+
+describe('tables that a restored dump has left behind', () => {
+  /** Of each feature: a row, and what reads it. */
+  const ROWS: Readonly<Record<string, readonly [insert: string, read: string]>> = {
+    record: [
+      "INSERT INTO agctl_record_payloads (id, request) VALUES (1, 'kept')",
+      'SELECT request AS kept FROM agctl_record_payloads',
+    ],
+    budgets: [
+      "INSERT INTO agctl_keys (id, name, hash, hint, settings, created_at) VALUES ('i', 'kept', 'h', 'h', '{}', 1)",
+      'SELECT name AS kept FROM agctl_keys',
+    ],
+    userTokens: [
+      "INSERT INTO agctl_oauth_clients (issuer, redirect_uri, sealed, created_at) VALUES ('kept', 'r', 's', 1)",
+      'SELECT issuer AS kept FROM agctl_oauth_clients',
+    ],
+    audit: [
+      "INSERT INTO agctl_audit (time, action, outcome, actor_kind) VALUES (1, 'kept', 'done', 'system')",
+      'SELECT action AS kept FROM agctl_audit',
+    ],
+  };
+  const changes: unknown[] = [];
+  const open = (schemas = databaseSchemas) =>
+    openPostgresOn(server.pool(), 'PGlite', schemas, LIMITS, {
+      onMigrated: (change) => void changes.push(change),
+    });
+
+  test('keep their rows when a feature is migrated again from any version', async () => {
+    await server.empty();
+    const driver = await open();
+    const reads = databaseSchemas.map(({ feature }) => ROWS[feature]?.[1] ?? `no row of ${feature}`);
+    await driver.transaction(databaseSchemas.map(({ feature }) => ({ sql: ROWS[feature]?.[0] ?? '' })));
+    expect(changes).toEqual([]);
+    for (const { feature, migrations } of databaseSchemas)
+      for (const from of migrations.keys()) {
+        const setBack =
+          from === 0
+            ? { sql: 'DELETE FROM agctl_schema WHERE feature = ?', values: [feature] }
+            : { sql: 'UPDATE agctl_schema SET version = ? WHERE feature = ?', values: [from, feature] };
+        await driver.transaction([setBack]);
+        await open();
+        expect(changes.splice(0)).toEqual([{ feature, from, to: migrations.length }]);
+        for (const read of reads) expect(await driver.query(read)).toEqual([{ kept: 'kept' }]);
+      }
+  });
+
+  test('are named when they are of another program, and nothing is changed', async () => {
+    await server.empty();
+    const client = await server.pool().connect();
+    await client.query('CREATE TABLE agctl_counters (other INTEGER)');
+    client.release();
+    await expect(open([COUNTERS])).rejects.toMatchObject({
+      message: expect.stringMatching(
+        /^PGlite: the tables of `counters` cannot be migrated to version 1 \(.*"agctl_counters" already exists\)$/,
+      ),
+      help: expect.stringContaining('nothing has changed'),
+    });
+  });
+});
 
 test.each([
   ['SELECT missing FROM agctl_counters', 'PostgreSQL error 42703: column "missing" does not exist'],

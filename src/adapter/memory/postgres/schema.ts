@@ -15,7 +15,11 @@ function pairsIn(column: string): string {
   return `regexp_replace(${plain}, '[\u0001-\u002f\u003a-\u0040\u005b-\u0060\u007b-\u00bf\u2000-\u206f\u3000-\u3004\u3008-\u3020\uff00-\uff0f]+', ' ', 'g')`;
 }
 
-/** Each list migrates the tables from the preceding version to its own, counted from 1. Never changed once released. */
+/**
+ * Each list migrates the tables from the preceding version to its own, counted from 1. What it does never changes once released.
+ * Those from the second on pass over what is there already: a restored dump of an earlier version has set the version back,
+ * and has left in place what it does not know.
+ */
 export const MIGRATIONS: readonly (readonly string[])[] = [
   [
     `CREATE TABLE memory_sessions (
@@ -90,58 +94,61 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
   // Fields for the search by words; vectors of any length in a table of their own, so that texts can be embedded after
   // they were stored, and again for another embedder. Each embedder has an index of its own (`vector-index.ts`).
   [
-    `ALTER TABLE memory_entities ADD COLUMN title text NOT NULL DEFAULT '', ADD COLUMN heading text NOT NULL DEFAULT ''`,
+    `ALTER TABLE memory_entities ADD COLUMN IF NOT EXISTS title text NOT NULL DEFAULT '', ADD COLUMN IF NOT EXISTS heading text NOT NULL DEFAULT ''`,
     // Words keep no weights until the document is stored again, which the next sync does.
     `UPDATE memory_entities SET title = coalesce(metadata::json->>'title', ''),
        heading = coalesce(metadata::json->>'heading', ''), search_text = content
-     WHERE type = 'doc_chunk' AND search_text <> '' AND content <> ''`,
+     WHERE type = 'doc_chunk' AND search_text <> '' AND content <> '' AND title = '' AND heading = ''`,
     // A null vector says that the text has no meaning for the embedder.
-    `CREATE TABLE memory_vectors (
+    `CREATE TABLE IF NOT EXISTS memory_vectors (
       row bigint NOT NULL REFERENCES memory_entities (row) ON DELETE CASCADE,
       embedder text COLLATE "C" NOT NULL,
       type text NOT NULL,
       embedding vector,
       PRIMARY KEY (row, embedder)
     )`,
+    'ALTER TABLE memory_entities ADD COLUMN IF NOT EXISTS embedder text, ADD COLUMN IF NOT EXISTS embedding vector(128)',
     `INSERT INTO memory_vectors (row, embedder, type, embedding)
-       SELECT row, embedder, type, embedding FROM memory_entities WHERE embedder IS NOT NULL`,
+       SELECT row, embedder, type, embedding FROM memory_entities WHERE embedder IS NOT NULL
+       ON CONFLICT DO NOTHING`,
     'ALTER TABLE memory_entities DROP COLUMN embedding, DROP COLUMN embedder',
   ],
   [
     // Words of the name, for lookups that ignore case and punctuation; older rows get an approximation.
-    `ALTER TABLE memory_entities ADD COLUMN name_key text COLLATE "C" NOT NULL DEFAULT ''`,
+    `ALTER TABLE memory_entities ADD COLUMN IF NOT EXISTS name_key text COLLATE "C" NOT NULL DEFAULT ''`,
     // What search_nodes searches; null for all but entities of agents, and for the end of a relation that is no entity.
-    'ALTER TABLE memory_entities ADD COLUMN folded text',
+    'ALTER TABLE memory_entities ADD COLUMN IF NOT EXISTS folded text',
     // From when the time-to-live counts; null for what never expires.
-    'ALTER TABLE memory_entities ADD COLUMN stored_at text COLLATE "C"',
-    `UPDATE memory_entities SET name_key = lower(translate(name, '_-', '  '))`,
-    'CREATE INDEX memory_entities_name_key ON memory_entities (name_key)',
-    `CREATE INDEX memory_entities_agents ON memory_entities (name) WHERE type = 'entity'`,
-    'CREATE INDEX memory_entities_stored ON memory_entities (stored_at) WHERE stored_at IS NOT NULL',
-    'CREATE INDEX memory_chat_history_id ON memory_chat_history (id)',
-    'CREATE INDEX memory_chat_history_time ON memory_chat_history (created_at COLLATE "C")',
-    'ALTER TABLE memory_chat_history ADD COLUMN words tsvector',
+    'ALTER TABLE memory_entities ADD COLUMN IF NOT EXISTS stored_at text COLLATE "C"',
+    `UPDATE memory_entities SET name_key = lower(translate(name, '_-', '  ')) WHERE name_key = ''`,
+    'CREATE INDEX IF NOT EXISTS memory_entities_name_key ON memory_entities (name_key)',
+    `CREATE INDEX IF NOT EXISTS memory_entities_agents ON memory_entities (name) WHERE type = 'entity'`,
+    'CREATE INDEX IF NOT EXISTS memory_entities_stored ON memory_entities (stored_at) WHERE stored_at IS NOT NULL',
+    'CREATE INDEX IF NOT EXISTS memory_chat_history_id ON memory_chat_history (id)',
+    'CREATE INDEX IF NOT EXISTS memory_chat_history_time ON memory_chat_history (created_at COLLATE "C")',
+    'ALTER TABLE memory_chat_history ADD COLUMN IF NOT EXISTS words tsvector',
     `UPDATE memory_chat_history SET words =
-      to_tsvector('memory_words', regexp_replace(lower(left(content, 200000)), '[^[:alnum:]]+', ' ', 'g'))`,
-    'CREATE INDEX memory_chat_history_words ON memory_chat_history USING gin (words)',
+      to_tsvector('memory_words', regexp_replace(lower(left(content, 200000)), '[^[:alnum:]]+', ' ', 'g'))
+      WHERE words IS NULL`,
+    'CREATE INDEX IF NOT EXISTS memory_chat_history_words ON memory_chat_history USING gin (words)',
   ],
   [
     // Entities in which common words are counted (word-index.ts). Without a list of pending entries, which
     // would be as long as the index, and is read by every search.
-    `CREATE INDEX memory_entities_sample ON memory_entities USING gin (words) WITH (fastupdate = off)
+    `CREATE INDEX IF NOT EXISTS memory_entities_sample ON memory_entities USING gin (words) WITH (fastupdate = off)
       WHERE row * 40503 % 65536 < 8192`,
   ],
   [
     // Words in titles and headings, and those that a text repeats (found-entities.ts).
-    `CREATE FUNCTION memory_prominent(words tsvector) RETURNS tsvector LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+    `CREATE OR REPLACE FUNCTION memory_prominent(words tsvector) RETURNS tsvector LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
       SELECT array_to_tsvector(ARRAY(
         SELECT lexeme FROM unnest(words) WHERE cardinality(positions) > 1 OR weights && '{A,B}'))
     $$`,
-    `CREATE INDEX memory_entities_prominent ON memory_entities USING gin (memory_prominent(words))
+    `CREATE INDEX IF NOT EXISTS memory_entities_prominent ON memory_entities USING gin (memory_prominent(words))
       WITH (fastupdate = off)`,
     // One of sixteen is enough, and visited twice as fast.
-    'DROP INDEX memory_entities_sample',
-    `CREATE INDEX memory_entities_sample ON memory_entities USING gin (words) WITH (fastupdate = off)
+    'DROP INDEX IF EXISTS memory_entities_sample',
+    `CREATE INDEX IF NOT EXISTS memory_entities_sample ON memory_entities USING gin (words) WITH (fastupdate = off)
       WHERE row * 40503 % 65536 < 4096`,
   ],
   // Texts in scripts without spaces are indexed by pairs of letters, as `plainWords` makes them.
@@ -169,7 +176,7 @@ export async function migrate(
   try {
     await lockSchema(client);
     await requireVectors(client, server, log);
-    await migrateTables(client, server, migrations);
+    const from = await migrateTables(client, server, migrations);
     // Only next to the tables of `default`.
     await client.query(
       `CREATE TABLE IF NOT EXISTS memory_namespaces (
@@ -178,6 +185,8 @@ export async function migrate(
       )`,
     );
     await client.query('COMMIT');
+    if (from > 0 && from < migrations.length)
+      log.info('memory::postgres', 'the tables were migrated', { server, from, to: migrations.length });
   } catch (error) {
     await client.query('ROLLBACK').catch(() => undefined);
     throw error;
@@ -191,8 +200,12 @@ export async function lockSchema(client: Client): Promise<void> {
   await client.query('SET LOCAL statement_timeout = 0');
 }
 
-/** Creates or migrates the tables in the first schema of the search path. */
-export async function migrateTables(client: Client, server: string, migrations = MIGRATIONS): Promise<void> {
+/** Creates or migrates the tables in the first schema of the search path. Returns the version that they had, or 0. */
+export async function migrateTables(
+  client: Client,
+  server: string,
+  migrations = MIGRATIONS,
+): Promise<number> {
   await client.query('CREATE TABLE IF NOT EXISTS memory_schema (version integer NOT NULL)');
   const [row = {}] = rowsOf(await client.query('SELECT max(version) AS version FROM memory_schema'));
   const version = optionalNumber(row, 'version') ?? 0;
@@ -207,6 +220,7 @@ export async function migrateTables(client: Client, server: string, migrations =
     for (const statement of statements) await client.query(statement);
     await client.query('INSERT INTO memory_schema (version) VALUES ($1)', [index + 1]);
   }
+  return version;
 }
 
 async function requireVectors(client: Client, server: string, log: Log): Promise<void> {
