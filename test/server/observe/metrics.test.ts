@@ -100,6 +100,14 @@ describe('LLM metrics', () => {
           'gw_cost_catalog_lookups_total{status="NoCatalog",gen_ai_operation_name="chat",',
       );
       expect(text).not.toContain('cost_usd');
+      // A call that was refused, or that the provider did not answer, needs no price.
+      await using failing = await llmProvider(answering('{"error":{}}', 500));
+      const localRateLimit = [{ maxTokens: 1, fillInterval: '1h' }];
+      await using gate = await llmGateway(failing, { more: PRICES, llm: { policies: { localRateLimit } } });
+      const statuses = [await chat(gate), await chat(gate), await chat(gate, { ...CHAT, model: 'unknown' })];
+      expect(statuses.map(({ status }) => status)).toEqual([500, 429, 429]);
+      await ended(gate, 3);
+      expect((await gate.running.metrics.render()).match(/^gw_cost_catalog_lookups.*/gm)).toBeNull();
     },
   );
 

@@ -131,7 +131,8 @@ class LlmSeries {
     const families = this.#families;
     const labels = this.#labels;
     this.#duration.observe(seconds);
-    if (cost !== undefined) this.#lookup(cost.status).inc();
+    // One that was refused, or not answered, has nothing to charge, so a price that is missing does not matter.
+    if (cost !== undefined && usage !== undefined) this.#lookup(cost.status).inc();
     if (cost?.total !== undefined) {
       this.#cost ??= families.cost.with(labels);
       this.#cost.inc(Number(cost.total));
