@@ -337,7 +337,7 @@ describe('agctl database', () => {
     writeFileSync(join(other.folder, 'a.dump'), '');
     const restore = await other.run('restore', 'a.dump');
     expect(restore.stderr).toContain(
-      "pg_restore --clean --if-exists --single-transaction --dbname='postgres://agctl@db.example:5432/agctl' a.dump",
+      "pg_restore --clean --if-exists --no-owner --single-transaction --dbname='postgres://agctl@db.example:5432/agctl' a.dump",
     );
     expect(backup.stderr + restore.stderr).not.toContain('hunter22');
   });

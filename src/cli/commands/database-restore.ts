@@ -30,7 +30,7 @@ export const run: Run<Options> = async ({ operands: [copy = ''], file, reviveKey
       throw new CommandError('not_ok', `${from} does not exist`, 'name a dump that `pg_dump` has made');
     throw postgresTools(
       location.url,
-      (url) => `pg_restore --clean --if-exists --single-transaction --dbname='${url}' ${copy}`,
+      (url) => `pg_restore --clean --if-exists --no-owner --single-transaction --dbname='${url}' ${copy}`,
     );
   }
   const { revokeAsIn } = await import('../../server/budgets/revoked-keys.ts');
