@@ -32,7 +32,13 @@ async function json(url: string): Promise<Answers> {
 
 describe('runtime state', () => {
   verifies('gateway.admin.tasks', 'the admin server lists open requests, sessions and targets', async () => {
-    await using running = await gateway(mcpConfig([chaos('a'), dead]), { admin: true });
+    const { gateways, ...config } = JSON.parse(mcpConfig([chaos('a'), dead]));
+    const listened = { port: 0, listeners: [{ name: 'main' }] };
+    const routes = [{ ...gateways.default.routes[0], gateways: 'default' }];
+    await using running = await gateway(
+      JSON.stringify({ ...config, gateways: { default: listened }, routes }),
+      { admin: true },
+    );
     const session = await openSession(`${running.url}/mcp`);
     await using call = await openEvents(`${running.url}/mcp`, {
       session: session.id,
@@ -48,7 +54,7 @@ describe('runtime state', () => {
     expect(workload[1]).toMatch(
       /^ {2}(?:POST|GET) \/mcp from 127\.0\.0\.1, route default\/route0.* for \d+ ms$/,
     );
-    expect(workload).toContain('mcp backend gateways.default.routes.0.backends.0.mcp: 1 session');
+    expect(workload).toContain('mcp backend routes.0.backends.0.mcp: 1 session');
     expect(workload).toContain('  target a: ready, 1 connection');
     expect(workload.at(-1)).toMatch(/^ {2}target dead: failing, 0 connections: .+/);
     expect(admin[0]).toBe('admin server: 0 streams');

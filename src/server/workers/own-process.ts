@@ -137,9 +137,10 @@ function gatewayTasks({ openRequests, listeners }: Gateway): string[] {
   const listed = open.slice(0, LIMITS.listedTasks);
   const lines: string[] = [];
   for (const { gateway: each, port } of listeners) {
-    const { name } = each.plan;
+    const { name, listeners: own } = each.plan;
+    const names = new Set([name, ...own.map((listener) => listener.name)]);
     lines.push(`gateway ${name} on port ${port}`);
-    for (const ctx of listed.filter(({ listener }) => listener === name)) {
+    for (const ctx of listed.filter(({ listener }) => names.has(listener))) {
       const to = ctx.endpoint === undefined ? '' : ` to ${ctx.endpoint}`;
       const age = Math.round(now - ctx.timings.started);
       lines.push(
