@@ -16,7 +16,10 @@ browserTest(
   async (browser) => {
     await using folder = await temporaryFolder();
     await using provider = await llmProvider();
-    const budgets = [{ name: 'everybody', limit: '1000000tokens/day' }];
+    const budgets = [
+      { name: 'everybody', limit: '1000000tokens/day' },
+      { name: 'teams', limit: '1000000tokens/day', key: 'apiKey.team' },
+    ];
     await using gate = await budgetGateway(
       provider,
       folder.path,
@@ -41,6 +44,11 @@ browserTest(
     await row.getByText('19 tokens').waitFor();
     expect(await row.innerText()).toContain('acme-*, other');
     await page.getByRole('heading', { name: 'everybody' }).waitFor();
+    const subjects = page
+      .getByRole('region', { name: 'Budgets of the configuration' })
+      .locator('.subject strong');
+    await subjects.nth(1).waitFor();
+    expect(await subjects.allInnerTexts()).toEqual(['all calls', 'callers without a team']);
     await expectAccessible(page);
     await page.reload();
     await row.waitFor();

@@ -16,7 +16,7 @@ import type { VirtualKey } from './virtual-key.ts';
 /** A budget of the configuration, and what one of its subjects has used. */
 export interface ShownSubject extends ShownBudget {
   readonly name: string;
-  /** The value of `key`; absent if all calls share the budget. */
+  /** The value of `key`; absent if all calls share the budget, and for those that have no value. */
   readonly subject?: string;
 }
 

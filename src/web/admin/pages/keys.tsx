@@ -316,7 +316,7 @@ function Budgets(): ReactNode {
             {subjects.length === 0 ? <p className="quiet">Nothing was used in this period.</p> : null}
             {subjects.map((subject) => (
               <div key={subject.subject ?? ''} className="subject">
-                <strong>{visible(subject.subject ?? 'all calls')}</strong>
+                <strong>{visible(subject.subject ?? withoutSubject(key))}</strong>
                 <BudgetBar budget={subject} of={subject.subject ?? name} />
               </div>
             ))}
@@ -325,6 +325,13 @@ function Budgets(): ReactNode {
       })}
     </section>
   );
+}
+
+/** Calls that share one amount: all, or those for which the expression of the budget has no value: `callers without a team`. */
+function withoutSubject(key: string | undefined): string {
+  if (key === undefined) return 'all calls';
+  const [, member] = /^(?:apiKey|jwt)\.(\w+)$/.exec(key) ?? [];
+  return member === undefined ? `calls without ${key}` : `callers without a ${member}`;
 }
 
 /** `1,000,000 tokens/month` for `1000000tokens/month`, `$10.00/day` for `10USD/day`; a limit in another form is unchanged. */
