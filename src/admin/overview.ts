@@ -107,9 +107,10 @@ function gatewayView(
     name: plan.name,
     port,
     url: originOf({ address, protocol: listeners[0]?.protocol, port }),
-    routes: listeners.flatMap(({ protocol, hostname, routes }) =>
+    routes: listeners.flatMap(({ name: listener, protocol, hostname, routes }) =>
       answeringRoutes(routes).map((route) => ({
         ...routeView(plan, route, admin, states),
+        listener,
         origin: originOf({ address, protocol, port, hostnames: [...route.config.hostnames, hostname] }),
       })),
     ),
@@ -121,7 +122,7 @@ function routeView(
   plan: RoutePlan,
   admin: Admin,
   states: Activity['backends'],
-): Omit<RouteView, 'origin'> {
+): Omit<RouteView, 'origin' | 'listener'> {
   const { hostnames, matches } = plan.config;
   const shown = (matches ?? [{ path: { pathPrefix: '/' }, headers: [], query: [] }]).map(matchText);
   const { source, runtime } = admin.served();

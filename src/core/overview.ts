@@ -88,6 +88,8 @@ export interface RouteView {
   readonly name: string;
   /** As the configuration calls it: its name, the section that it stands for, or else what it matches. */
   readonly title: string;
+  /** As printed in the access log. The same route may be served by several. */
+  readonly listener: string;
   readonly hostnames: readonly string[];
   /** Where clients of this machine reach it, with its host name if it has one. */
   readonly origin: string;

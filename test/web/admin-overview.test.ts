@@ -52,7 +52,6 @@ function config(): string {
       policies: { apiKey, authorization: { rules: ['false'] }, ...ok },
     },
     { name: 'limited', matches: at('/limited'), policies: { localRateLimit: limit, ...ok } },
-    { name: 'gone', matches: at('/gone'), backends: [{ host: '127.0.0.1:9' }] },
     {
       name: 'tools',
       matches: at('/mcp'),
@@ -63,7 +62,15 @@ function config(): string {
   ];
   return JSON.stringify({
     config: { adminAddr: 'off', database: { url: 'sqlite://./agctl.db' } },
-    gateways: { default: { port: 0, routes } },
+    gateways: { default: { port: 0, routes }, spare: { port: 0 } },
+    routes: [
+      {
+        name: 'gone',
+        gateways: ['default', 'spare'],
+        matches: at('/gone'),
+        backends: [{ host: '127.0.0.1:9' }],
+      },
+    ],
   });
 }
 
@@ -97,6 +104,14 @@ browserTest(
       .reduce((all, one) => all.map((value, at) => value + (one[at] ?? 0)));
     expect(sum.slice(1)).toEqual([7, 1]);
     await page.getByRole('region', { name: 'Gateway default' }).getByText('! 3 refused').waitFor();
+    // A request belongs to the gateway that it was sent to.
+    await page.getByRole('region', { name: 'Gateway spare' }).getByText('no requests yet').waitFor();
+    await page.getByRole('link', { name: '1 request, ✗ 1 error' }).waitFor();
+    // The rate is that of the time since the start, which is less than the chosen period.
+    const [, requests, rate, unit] =
+      /(\d+) ([\d.]+) per (s|min)/.exec((await tile(page, 'Requests').innerText()).replace(/\s+/g, ' ')) ??
+      [];
+    expect(Number(rate) * (unit === 's' ? 60 : 1)).toBeGreaterThan(Number(requests) / 5);
     await expectAccessible(page);
     await refused.getByRole('link', { name: 'Show them' }).click();
     await page.getByText(/^7 of \d+ requests/).waitFor();

@@ -75,7 +75,7 @@ function Activity({
       <section aria-label="Activity">
         <PeriodSelect chosen={chosen} />
         <NotRead figures={figures} />
-        <Tiles figures={figures} openRequests={overview?.openRequests} />
+        <Tiles figures={figures} overview={overview} />
       </section>
       {children}
       <section aria-label="Over time">
@@ -87,14 +87,14 @@ function Activity({
 }
 
 function Tiles({
-  figures: { period, total, isRecorded },
-  openRequests,
+  figures,
+  overview,
 }: {
   readonly figures: PeriodFigures;
-  readonly openRequests: number | undefined;
+  readonly overview: Data | undefined;
 }): ReactNode {
-  const { requests, errors, refused, p95, input, output, cost } = total;
-  const seconds = (period.to - period.from) / 1000;
+  const { requests, errors, refused, p95, input, output, cost } = figures.total;
+  const seconds = secondsOf(figures, overview);
   return (
     <dl className="facts tiles">
       <Fact name="Requests">
@@ -112,7 +112,7 @@ function Tiles({
           <small className="quiet">{shareText(refused, requests)}</small>
         </span>
       </Fact>
-      {isRecorded ? null : <Fact name="Latency p95">{p95 === undefined ? '–' : duration(p95)}</Fact>}
+      {figures.isRecorded ? null : <Fact name="Latency p95">{p95 === undefined ? '–' : duration(p95)}</Fact>}
       {input + output === 0 ? null : (
         <Fact name="Tokens">
           {compact(input + output)}{' '}
@@ -122,9 +122,25 @@ function Tiles({
         </Fact>
       )}
       {cost === undefined ? null : <Fact name="Cost">{dollars(cost)}</Fact>}
-      <Fact name="Open requests">{openRequests ?? '–'}</Fact>
+      <Fact name="Open requests">{overview?.openRequests ?? '–'}</Fact>
     </dl>
   );
+}
+
+/**
+ * The part of a period of which requests are known: those before the start only if they were recorded, or if the page has seen them. The
+ * end of a period may be ahead.
+ */
+function secondsOf(
+  { period: { from, to }, isRecorded, entries }: PeriodFigures,
+  overview: Data | undefined,
+): number {
+  if (overview === undefined) return (to - from) / 1000;
+  // By the clock of the gateway, as the times of requests.
+  const start = Date.parse(overview.startedAt);
+  const now = start + overview.uptimeSeconds * 1000;
+  const first = isRecorded ? from : Math.max(from, Math.min(start, entries.at(-1)?.at ?? start));
+  return Math.max(1000, Math.min(to, now) - first) / 1000;
 }
 
 /** `12 %`, `0.4 %` */

@@ -13,6 +13,7 @@ import { ToolCalls } from './tool-calls.tsx';
 export function Topology({ overview }: { readonly overview: Overview }): ReactNode {
   const { entries } = useRequests();
   const counts = useMemo(() => countByRoute(entries), [entries]);
+  const isShared = useMemo(() => sharedRoutes(overview), [overview]);
   return overview.gateways.map(({ key, name, url, routes }) => (
     <section key={key} className="panel" aria-label={`Gateway ${name}`}>
       <h2>
@@ -24,10 +25,10 @@ export function Topology({ overview }: { readonly overview: Overview }): ReactNo
       <ul className="routes">
         {routes.map((route) => (
           <Route
-            key={route.key}
+            key={`${route.listener} ${route.key}`}
             route={route}
-            logged={counts.has(route.name) ? route.name : route.key}
-            counts={counts}
+            isShared={isShared(route)}
+            count={countOf(counts, route)}
           />
         ))}
       </ul>
@@ -35,18 +36,33 @@ export function Topology({ overview }: { readonly overview: Overview }): ReactNo
   ));
 }
 
+/** Whether several listeners serve a route. */
+function sharedRoutes({ gateways }: Overview): (route: RouteView) => boolean {
+  const names = gateways.flatMap(({ routes }) => routes.map(({ name }) => name));
+  const seen = new Set<string>();
+  const shared = new Set(names.filter((name) => seen.size === seen.add(name).size));
+  return ({ name }) => shared.has(name);
+}
+
 interface Count {
+  /** The name of the route in the access log. */
+  readonly logged: string;
   readonly all: number;
   readonly errors: number;
   readonly refused: number;
 }
 
-function countByRoute(entries: readonly Entry[]): Map<string, Count> {
+type Counts = ReadonlyMap<string, Count>;
+
+/** By listener and route: requests of one gateway are not those of another that has the route. */
+function countByRoute(entries: readonly Entry[]): Counts {
   const counts = new Map<string, Count>();
   for (const entry of entries) {
-    const route = field(entry, 'route');
-    const { all, errors, refused } = counts.get(route) ?? { all: 0, errors: 0, refused: 0 };
-    counts.set(route, {
+    const logged = field(entry, 'route');
+    const key = countKey(field(entry, 'listener'), logged);
+    const { all, errors, refused } = counts.get(key) ?? { all: 0, errors: 0, refused: 0 };
+    counts.set(key, {
+      logged,
       all: all + 1,
       errors: errors + (isError(entry) ? 1 : 0),
       refused: refused + (isRefused(entry) ? 1 : 0),
@@ -55,18 +71,25 @@ function countByRoute(entries: readonly Entry[]): Map<string, Count> {
   return counts;
 }
 
+const countKey = (listener: string, route: string): string => `${listener} ${route}`;
+
+/** A configuration may leave `listener` out of the access log. */
+const countOf = (counts: Counts, { listener, name, key }: RouteView): Count | undefined =>
+  counts.get(countKey(listener, name)) ??
+  counts.get(countKey(listener, key)) ??
+  counts.get(countKey('', name)) ??
+  counts.get(countKey('', key));
+
 function Route({
   route,
-  logged,
-  counts,
+  isShared,
+  count,
 }: {
   readonly route: RouteView;
-  /** Name of the route in the access log. */
-  readonly logged: string;
-  readonly counts: ReadonlyMap<string, Count>;
+  readonly isShared: boolean;
+  readonly count: Count | undefined;
 }): ReactNode {
-  const { title, hostnames, matches, policies, line, backends } = route;
-  const count = counts.get(logged);
+  const { title, listener, hostnames, matches, policies, line, backends } = route;
   const address = clientAddress(route);
   const where = [...hostnames.map((host) => `on ${host}`), ...matches].map(visible).join(', ');
   return (
@@ -80,7 +103,10 @@ function Route({
         {count === undefined ? (
           <span className="quiet">no requests yet</span>
         ) : (
-          <Link to="/requests" query={{ route: logged }}>
+          <Link
+            to="/requests"
+            query={{ route: count.logged, ...(isShared && { text: `listener=${listener}` }) }}
+          >
             {count.all} {count.all === 1 ? 'request' : 'requests'}
             {count.errors === 0 ? '' : `, ✗ ${count.errors} ${count.errors === 1 ? 'error' : 'errors'}`}
             {count.refused === 0 ? '' : `, ! ${count.refused} refused`}
