@@ -1,6 +1,7 @@
 import { membersOf, textIn } from '../../core/foreign.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { McpBackendConfig } from './backend-config.ts';
+import { TargetCredentials } from './connection/caller-credential.ts';
 import type { Target, TargetKind } from './connection/target.ts';
 import { compileTargetPolicies } from './connection/target-policies.ts';
 import { type EndpointConfig, endpointText } from './targets/endpoint.ts';
@@ -45,9 +46,12 @@ export function compileTarget(config: McpBackendConfig['targets'][number], conte
   const { mcp: remote } = config;
   const signIn = remote && { target: name, url: signInUrl(remote, policies?.backendTLS !== undefined) };
   const compiled = policies && compileTargetPolicies(policies, host, signIn, context.at('policies'));
-  const target = (kind as TargetKind).compile(name, config[kind.key], context.at(kind.key), compiled);
-  const credentials = compiled?.credentials;
-  if (credentials === undefined) return target;
+  const credentials = new TargetCredentials(compiled?.credentials);
+  const target = (kind as TargetKind).compile(name, config[kind.key], context.at(kind.key), {
+    tls: compiled?.tls,
+    credentials,
+  });
+  if ((kind as TargetKind).hasPolicies !== true) return target;
   const close = async (): Promise<void> => {
     await Promise.all([target.close(), credentials.close()]);
   };

@@ -11,6 +11,7 @@ import { placeOf } from '../credentials/placement.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { definePolicy, type PolicyRoute } from '../kernel/policy.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
+import { credentialOrigin } from '../kernel/request/shared-slots.ts';
 import { requestSigner } from '../transport/host-backend.ts';
 
 /** Sends a credential to the backend instead of that of the client. */
@@ -98,6 +99,7 @@ function stepOf(
     place(ctx, token);
   };
   return (ctx) => {
+    credentialOrigin.set(ctx, credential.readFrom === undefined ? 'gateway' : 'caller');
     const token = credential.token(ctx);
     if (token instanceof Promise) return token.then((value) => put(ctx, value));
     if (token !== undefined) put(ctx, token);

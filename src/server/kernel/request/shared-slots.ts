@@ -73,5 +73,11 @@ export const retryAttempt = new Slot<number>();
 /** Names of headers in which `backendAuth` of a route or backend has put credentials. */
 export const placedHeaders = new Slot<Set<string>>();
 
+/** Whether a credential is the gateway's own, or computed from that of the caller, who then has a part in its refusal. */
+export type CredentialOrigin = 'gateway' | 'caller';
+
+/** Whose the credential is that `backendAuth` of a route or backend has put into the request. */
+export const credentialOrigin = new Slot<CredentialOrigin>();
+
 /** Credential for the backend, instead of that of the client. */
 export const backendKey = new Slot<string>();

@@ -7,7 +7,7 @@ import { endWithCredential } from '../../kernel/admission.ts';
 import { emptyReply } from '../../kernel/request/error-response.ts';
 import { FieldNames, type HeaderList, OVERRIDES, withoutFields } from '../../kernel/request/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
-import { backendKey, placedHeaders, principal } from '../../kernel/request/shared-slots.ts';
+import { backendKey, credentialOrigin, placedHeaders, principal } from '../../kernel/request/shared-slots.ts';
 import type { ClientHeaders } from '../connection/client-headers.ts';
 import { UpstreamStatusError } from '../connection/target-failure.ts';
 import { isModern, revisionIn, unsupportedVersion, versionMismatch } from '../protocol/envelope.ts';
@@ -295,4 +295,5 @@ export const clientHeaders = (ctx: RequestContext, sessions: SessionStore): Clie
   list: forwardedHeaders(ctx),
   request: sessions.readsRequests ? ctx : undefined,
   ofRoute: placedHeaders.get(ctx),
+  origin: credentialOrigin.get(ctx),
 });

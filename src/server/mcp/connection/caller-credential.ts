@@ -1,5 +1,6 @@
 import type { Refusal } from '../../credentials/subject-token.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
+import type { CredentialOrigin } from '../../kernel/request/shared-slots.ts';
 import type { Upstream } from '../../transport/upstream/upstream.ts';
 import type { UpstreamRequest } from '../../transport/upstream/upstream-request.ts';
 import type { ClientHeaders } from './client-headers.ts';
@@ -11,6 +12,8 @@ import type { ClientHeaders } from './client-headers.ts';
 export interface CallerCredential {
   /** Tells callers apart whose tokens differ. */
   readonly keys: readonly string[];
+  /** Whose credential it is; undefined if it only changes headers. */
+  readonly origin: CredentialOrigin | undefined;
   /** Completes a request, after all other changes to it. Rejects with a `TargetFailure` if a token cannot be had. */
   complete(request: UpstreamRequest, upstream: Upstream): Promise<UpstreamRequest>;
   /**
@@ -23,7 +26,7 @@ export interface CallerCredential {
 }
 
 /** Credentials and header changes of one target, compiled from its `policies`. */
-export interface TargetCredentials {
+export interface CompiledCredentials {
   /** Whether they depend on the client's request. */
   readonly readsRequest: boolean;
   /** Whether users sign in at the server. */
@@ -36,12 +39,51 @@ export interface TargetCredentials {
   close(): Promise<void>;
 }
 
+/**
+ * The credentials of a target in the active configuration, if it has any. Sessions that were opened under an earlier one go on with
+ * them: a server may refuse the former key while a client still uses its session.
+ */
+export class TargetCredentials {
+  readonly #own: CompiledCredentials | undefined;
+  #current: CompiledCredentials | undefined;
+
+  constructor(compiled?: CompiledCredentials) {
+    this.#own = compiled;
+    this.#current = compiled;
+  }
+
+  get current(): CompiledCredentials | undefined {
+    return this.#current;
+  }
+
+  /** Takes the place of those that an earlier configuration has for the same server. */
+  replace(earlier: TargetCredentials): void {
+    earlier.#current = this.#own;
+  }
+
+  async close(): Promise<void> {
+    await this.#own?.close();
+  }
+}
+
 /** A target, as far as its credentials go. */
 type WithCredentials = Readonly<{ credentials?: TargetCredentials | undefined }>;
+type CredentialedTarget = WithCredentials & { readonly name: string; readonly endpoint: string | undefined };
 
 /** Whether credentials of one of the targets are computed from requests. */
 export const readRequests = (targets: readonly WithCredentials[]): boolean =>
-  targets.some(({ credentials }) => credentials?.readsRequest === true);
+  targets.some(({ credentials }) => credentials?.current?.readsRequest === true);
+
+/** Gives targets of an earlier configuration the credentials of `active`, unless these are of another server. */
+export function renewCredentials(
+  earlier: readonly CredentialedTarget[],
+  active: readonly CredentialedTarget[],
+): void {
+  for (const { name, endpoint, credentials } of active)
+    for (const former of earlier)
+      if (former.name === name && former.endpoint === endpoint && former.credentials !== undefined)
+        credentials?.replace(former.credentials);
+}
 
 /** What tells the caller of a request apart from others, beside its headers, at all targets. */
 export const callerKeys = (
@@ -50,9 +92,10 @@ export const callerKeys = (
 ): string[] =>
   request === undefined
     ? []
-    : targets.flatMap(({ credentials }) =>
-        credentials?.readsRequest === true ? credentials.of(request).keys : [],
-      );
+    : targets.flatMap(({ credentials }) => {
+        const current = credentials?.current;
+        return current?.readsRequest === true ? current.of(request).keys : [];
+      });
 
 /**
  * The credentials with which one channel sends. Requests of a client carry its own. What the gateway sends for the session, and no
@@ -62,6 +105,8 @@ export const callerKeys = (
  */
 export class ChannelCredentials {
   readonly #credentials: TargetCredentials | undefined;
+  /** Those that the latest credential is of. */
+  #compiled: CompiledCredentials | undefined;
   #latest: CallerCredential | undefined;
 
   constructor(credentials: TargetCredentials | undefined) {
@@ -70,10 +115,12 @@ export class ChannelCredentials {
 
   /** Undefined if the target has none. Reads the request at once. */
   of(headers?: ClientHeaders): CallerCredential | undefined {
-    if (this.#credentials === undefined) return undefined;
+    const compiled = this.#credentials?.current;
+    if (compiled !== this.#compiled) this.#latest = undefined;
+    this.#compiled = compiled;
     const { request, ofRoute } = headers ?? {};
-    if (request !== undefined || ofRoute !== undefined) this.#latest = this.#credentials.of(request, ofRoute);
-    this.#latest ??= this.#credentials.of(undefined);
+    if (request !== undefined || ofRoute !== undefined) this.#latest = compiled?.of(request, ofRoute);
+    this.#latest ??= compiled?.of(undefined);
     return this.#latest;
   }
 }

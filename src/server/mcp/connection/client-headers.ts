@@ -1,4 +1,5 @@
 import type { RequestContext } from '../../kernel/request/request-context.ts';
+import type { CredentialOrigin } from '../../kernel/request/shared-slots.ts';
 
 /** What HTTP targets may get of a client's request. */
 export interface ClientHeaders {
@@ -11,10 +12,16 @@ export interface ClientHeaders {
   readonly request: RequestContext | undefined;
   /** Names of headers with a credential of the route, which targets with their own do not get. */
   readonly ofRoute?: ReadonlySet<string> | undefined;
+  /** Whose the credential of the route is, if it has one. */
+  readonly origin?: CredentialOrigin | undefined;
 }
 
 /** For messages that are sent again later: with the credential of the latest request, and without keeping this one. */
-export const forLater = ({ list }: ClientHeaders): ClientHeaders => ({ list, request: undefined });
+export const forLater = ({ list, origin }: ClientHeaders): ClientHeaders => ({
+  list,
+  request: undefined,
+  origin,
+});
 
 /** For messages that belong to no request of a client. */
 export const NO_HEADERS: ClientHeaders = { list: [], request: undefined };

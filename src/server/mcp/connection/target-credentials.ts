@@ -8,11 +8,12 @@ import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { RequestObserver } from '../../kernel/observer.ts';
 import { FieldNames, HeaderList, withoutFields } from '../../kernel/request/header-list.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
+import type { CredentialOrigin } from '../../kernel/request/shared-slots.ts';
 import type { SignRequest } from '../../transport/host-backend.ts';
 import type { Upstream } from '../../transport/upstream/upstream.ts';
 import type { UpstreamRequest } from '../../transport/upstream/upstream-request.ts';
 import { SignInRequired } from '../../user-tokens/sign-in-required.ts';
-import type { CallerCredential, TargetCredentials } from './caller-credential.ts';
+import type { CallerCredential, CompiledCredentials } from './caller-credential.ts';
 import { TargetFailure } from './target-failure.ts';
 
 /** Changes headers of the client's before the credentials are added. */
@@ -33,12 +34,13 @@ export function targetCredentials(
   credentials: readonly BackendCredential[] | undefined,
   changesOf: ((request: RequestContext | undefined) => ChangeHeaders) | undefined,
   context: CompileContext,
-): TargetCredentials | undefined {
+): CompiledCredentials | undefined {
   if (credentials === undefined && changesOf === undefined) return undefined;
   const compiled = (credentials ?? []).map((each) =>
     'sign' in each ? each : { ...each, place: placeInOwn(each.placement, context) },
   );
   const replaced = credentials === undefined ? undefined : replacedHeaders(credentials);
+  const origin = credentials && originOf(credentials);
   return {
     readsRequest:
       changesOf !== undefined || compiled.some((each) => !('sign' in each) && each.readFrom !== undefined),
@@ -52,7 +54,7 @@ export function targetCredentials(
         replaced !== undefined && ofRoute !== undefined
           ? new FieldNames([...replaced, ...ofRoute])
           : replaced;
-      return new SentCredential(steps, changesOf?.(request), withheld, sent);
+      return new SentCredential(steps, changesOf?.(request), withheld, sent, origin);
     },
     async close() {
       for (const each of compiled) if ('close' in each) await each.close?.();
@@ -68,6 +70,7 @@ interface Step {
 
 /** A class, as a closure would keep the request. */
 class SentCredential implements CallerCredential {
+  readonly origin: CredentialOrigin | undefined;
   readonly #steps: readonly Step[];
   readonly #change: ChangeHeaders | undefined;
   readonly #replaced: FieldNames | undefined;
@@ -78,7 +81,9 @@ class SentCredential implements CallerCredential {
     change: ChangeHeaders | undefined,
     replaced: FieldNames | undefined,
     sent: SentTokens,
+    origin: CredentialOrigin | undefined,
   ) {
+    this.origin = origin;
     this.#steps = steps;
     this.#change = change;
     this.#replaced = replaced;
@@ -118,6 +123,9 @@ class SentCredential implements CallerCredential {
     return this.#sent.clean(text);
   }
 }
+
+const originOf = (credentials: readonly BackendCredential[]): CredentialOrigin =>
+  credentials.some((each) => !('sign' in each) && each.readFrom !== undefined) ? 'caller' : 'gateway';
 
 async function renewed({ refused }: Step, refusal: Refusal, { address }: Upstream): Promise<boolean> {
   try {

@@ -14,7 +14,7 @@ export class TargetFailure extends Error {
   readonly isPredicate: boolean;
   /** The server does not accept a POST at this URL (405). */
   isRefusedMethod = false;
-  /** Why the request was not sent: its credential was refused, or could not be asked for. */
+  /** The server, or who issues the credential, refused it; or it could not be asked for. */
   credential: 'refused' | 'unavailable' | undefined;
   /** The user has to sign in at the server. Only the user gets the link: neither message nor detail has it. */
   signIn: SignInLink | undefined;

@@ -5,7 +5,7 @@ import type { TlsOptions } from '../../transport/tls/backend-tls.ts';
 import type { ToolView } from '../names/tool-view.ts';
 import type { RpcMessage } from '../protocol/message.ts';
 import type { ToolPins } from '../tool-pinning/tool-pins.ts';
-import type { TargetCredentials } from './caller-credential.ts';
+import type { CompiledCredentials, TargetCredentials } from './caller-credential.ts';
 import type { ClientHeaders } from './client-headers.ts';
 
 /** Options for sending one message. */
@@ -95,7 +95,7 @@ export interface Target {
   readonly limits: Limits;
   /** `host:port` for the access log; undefined for a child process. */
   readonly endpoint: string | undefined;
-  /** What its requests carry instead of credentials of the client; undefined without `policies` that say so. */
+  /** What its requests carry instead of credentials of the client; undefined for a kind without `policies`. */
   readonly credentials?: TargetCredentials | undefined;
   /** Which of its tools clients see, and how; undefined if they see all of them unchanged. */
   readonly tools?: ToolView | undefined;
@@ -121,7 +121,7 @@ export interface Target {
 /** Compiled policies of one target. */
 export interface TargetPolicies {
   readonly tls?: TlsOptions;
-  readonly credentials?: TargetCredentials;
+  readonly credentials?: CompiledCredentials;
 }
 
 /** A kind of target: its key in `targets[]`, its schema and its compiler. */
@@ -130,7 +130,12 @@ export interface TargetKind<Key extends string = string, Schema extends z.ZodTyp
   readonly schema: Schema;
   /** Whether `targets[].policies` apply to it. */
   readonly hasPolicies?: boolean;
-  compile(name: string, config: z.output<Schema>, context: CompileContext, policies?: TargetPolicies): Target;
+  compile(
+    name: string,
+    config: z.output<Schema>,
+    context: CompileContext,
+    policies: { readonly tls: TlsOptions | undefined; readonly credentials: TargetCredentials },
+  ): Target;
 }
 
 /** Declares a kind of target, with the types of its key and schema. */

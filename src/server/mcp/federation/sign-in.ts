@@ -159,7 +159,7 @@ export function signInConnection(call: SignInCall): Connection | undefined {
   if (!name.endsWith(SIGN_IN_TOOL)) return undefined;
   return session.connections.find(
     ({ target }) =>
-      target.credentials?.signsIn === true &&
+      target.credentials?.current?.signsIn === true &&
       signInName(session, target.name) === name &&
       mayUse(call, target.name),
   );

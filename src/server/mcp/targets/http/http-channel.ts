@@ -37,6 +37,7 @@ import {
   noResponse,
   postRefused,
   quoted,
+  refusalOf,
   statusError,
   unusableAnswer,
 } from './http-failures.ts';
@@ -234,7 +235,8 @@ export class HttpChannel implements Channel {
         `HTTP ${statusCode}${quoted(this.#target, rpcErrorIn(body)?.message ?? body, ', ')}`,
       );
     if (statusCode === 405) throw postRefused(this.#target.upstream.address);
-    throw refusal;
+    const server = cleaning(this.#target, credential);
+    throw refusalOf(refusal, server, credential?.origin ?? receiving.headers?.origin);
   }
 
   /** Whether there is a session that the server may have forgotten. */

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
+import type { CredentialOrigin } from '../../../kernel/request/shared-slots.ts';
 import { explainUpstreamError, locatedProblem } from '../../../transport/upstream/upstream-error.ts';
 import type { CallerCredential } from '../../connection/caller-credential.ts';
 import { TargetFailure, UpstreamStatusError } from '../../connection/target-failure.ts';
@@ -56,6 +57,26 @@ export function isClassified(error: unknown): error is Error {
     error instanceof OversizedMessage ||
     error instanceof TargetFailure
   );
+}
+
+/**
+ * The refusal of a server, as its caller is told of it. That of a credential of the gateway says nothing about the caller, who would
+ * take a 401 for a refusal of its own.
+ */
+export function refusalOf(
+  refusal: UpstreamStatusError,
+  server: RedirectingServer,
+  origin: CredentialOrigin | undefined,
+): UpstreamStatusError | TargetFailure {
+  const { status, body } = refusal;
+  if (origin !== 'gateway' || (status !== 401 && status !== 403)) return refusal;
+  const problem = `the server refused the credential that the gateway sent (HTTP ${status}): check \`backendAuth\``;
+  const failure = new TargetFailure(
+    problem,
+    `${server.upstream.address}: ${problem}${quoted(server, body, '; it said: ')}`,
+  );
+  failure.credential = 'refused';
+  return failure;
 }
 
 /** The failure of an error status. The server may repeat the credential that it got, which the client has not. */

@@ -14,16 +14,15 @@ export const mcp = defineTarget({
   key: 'mcp',
   schema,
   hasPolicies: true,
-  compile(name, config, context, policies): Target {
+  compile(name, config, context, { tls, credentials }): Target {
     const { limits } = context.settings;
-    const endpoint = targetEndpoint(config, '/mcp', context, policies?.tls !== undefined);
+    const endpoint = targetEndpoint(config, '/mcp', context, tls !== undefined);
     if (endpoint === undefined) return unusableTarget(name, limits);
     const upstream: Upstream = createUpstream(endpoint.address, {
       meter: context.settings.callMeter('Primary', 'Mcp'),
-      ...(policies?.tls !== undefined && { tls: policies.tls }),
+      ...(tls !== undefined && { tls }),
     });
     const clean = (text: string): string => context.redactor().line(text);
-    const { credentials } = policies ?? {};
     const target = { name, upstream, url: endpoint.url, credentials, log: context.log, limits, clean };
     return {
       name,

@@ -3,6 +3,7 @@ import type { Dispatcher } from 'undici';
 import { decodedUri, jsonIn, membersOf } from '../../../../core/foreign.ts';
 import { LIMITS } from '../../../../core/limits.ts';
 import type { Log } from '../../../../core/log.ts';
+import type { CredentialOrigin } from '../../../kernel/request/shared-slots.ts';
 import { explainUpstreamError, locatedProblem } from '../../../transport/upstream/upstream-error.ts';
 import { type CallerCredential, ChannelCredentials } from '../../connection/caller-credential.ts';
 import { type ClientHeaders, NO_HEADERS } from '../../connection/client-headers.ts';
@@ -18,8 +19,8 @@ import {
   readMessages,
   readText,
 } from './http-body.ts';
-import { quoted, statusError } from './http-failures.ts';
-import { type RedirectingServer, requestFollowing } from './redirects.ts';
+import { quoted, refusalOf, statusError } from './http-failures.ts';
+import { cleaning, type RedirectingServer, requestFollowing } from './redirects.ts';
 import { deniesSession, mayBeAboutSession, PROBE, UpstreamSessionLost } from './session-loss.ts';
 
 /** `url` is the one of the stream. */
@@ -109,11 +110,11 @@ export class SseChannel implements Channel {
   }
 
   async #readStream(
-    { list }: ClientHeaders,
+    { list, origin }: ClientHeaders,
     credential: CallerCredential | undefined,
     ready: (path: string) => void,
   ): Promise<void> {
-    const { upstream, url } = this.#target;
+    const { url } = this.#target;
     const request = {
       method: 'GET',
       path: url.pathname + url.search,
@@ -121,7 +122,7 @@ export class SseChannel implements Channel {
       signal: this.#closed.signal,
     };
     const response = await requestFollowing(this.#target, request, credential);
-    await checkStream(response, upstream.address, credential);
+    await checkStream(response, cleaning(this.#target, credential), credential, origin);
     await this.#readEvents(response, (event, data) => {
       if (event?.toLowerCase() === 'endpoint') {
         if (this.#isReady) return;
@@ -172,7 +173,7 @@ export class SseChannel implements Channel {
     endpoint: Promise<string>,
     notified: Promise<void>,
     text: string,
-    { id, headers: { list } = NO_HEADERS, headTimeout }: SendOptions,
+    { id, headers: { list, origin } = NO_HEADERS, headTimeout }: SendOptions,
     credential: CallerCredential | undefined,
   ): Promise<void> {
     const { name, upstream, log } = this.#target;
@@ -205,7 +206,7 @@ export class SseChannel implements Channel {
       const isUnknown =
         statusCode === 404 || (mayBeAboutSession(body) && (await deniesSession(await request(PROBE))));
       if (isUnknown) throw new UpstreamSessionLost(`HTTP ${statusCode}${quoted(this.#target, body, ', ')}`);
-      throw refusal;
+      throw refusalOf(refusal, cleaning(this.#target, credential), credential?.origin ?? origin);
     } catch (error) {
       // After the end of the stream, all requests have failed already.
       if (this.#closed.signal.aborted || abort.signal.aborted) return;
@@ -226,16 +227,19 @@ const ENDED = 'the server ended its event stream';
 
 async function checkStream(
   response: Dispatcher.ResponseData,
-  address: string,
+  server: RedirectingServer,
   credential: CallerCredential | undefined,
+  origin: CredentialOrigin | undefined,
 ): Promise<void> {
-  if (response.statusCode !== 200)
-    throw statusError(response, await readText(response, BODY_IN_ERROR), credential);
+  if (response.statusCode !== 200) {
+    const refusal = statusError(response, await readText(response, BODY_IN_ERROR), credential);
+    throw refusalOf(refusal, server, credential?.origin ?? origin);
+  }
   if (isEventStream(response)) return;
   discard(response);
   const problem =
     'the server did not answer with an event stream: set `host` to its SSE endpoint, often `/sse`, or use `mcp` for a server with Streamable HTTP';
-  throw new TargetFailure(problem, `${address}: ${problem}`);
+  throw new TargetFailure(problem, `${server.upstream.address}: ${problem}`);
 }
 
 /** Whether a text is a message, and no other answer such as `Accepted`. */

@@ -14,17 +14,16 @@ export const sse = defineTarget({
   key: 'sse',
   schema,
   hasPolicies: true,
-  compile(name, config, context, policies): Target {
-    const endpoint = targetEndpoint(config, '/sse', context, policies?.tls !== undefined);
+  compile(name, config, context, { tls, credentials }): Target {
+    const endpoint = targetEndpoint(config, '/sse', context, tls !== undefined);
     const { limits } = context.settings;
     if (endpoint === undefined) return unusableTarget(name, limits);
     const { address, url } = endpoint;
     const upstream = createUpstream(address, {
       meter: context.settings.callMeter('Primary', 'Mcp'),
-      ...(policies?.tls !== undefined && { tls: policies.tls }),
+      ...(tls !== undefined && { tls }),
     });
     const clean = (text: string): string => context.redactor().line(text);
-    const { credentials } = policies ?? {};
     const target = { name, upstream, url, credentials, log: context.log, clean };
     return {
       name,

@@ -53,9 +53,9 @@ export const openapi = defineTarget({
   key: 'openapi',
   schema,
   hasPolicies: true,
-  compile(name, config, context, policies): Target {
+  compile(name, config, context, { tls, credentials }): Target {
     const { limits } = context.settings;
-    const endpoint = targetEndpoint(config, '/', context, policies?.tls !== undefined);
+    const endpoint = targetEndpoint(config, '/', context, tls !== undefined);
     const headers = headersOf(config, context);
     if (endpoint === undefined || headers === undefined) return unusableTarget(name, limits);
     const { address, url } = endpoint;
@@ -65,7 +65,7 @@ export const openapi = defineTarget({
     if (source === undefined) return unusableTarget(name, limits);
     const upstream = createUpstream(address, {
       meter: context.settings.callMeter('Primary', 'Mcp'),
-      ...(policies?.tls !== undefined && { tls: policies.tls }),
+      ...(tls !== undefined && { tls }),
     });
     return {
       name,
@@ -79,7 +79,7 @@ export const openapi = defineTarget({
             name,
             log: context.log,
             upstream,
-            credentials: policies?.credentials,
+            credentials,
             headers,
             ...(await source.current()),
             current: () => source.current(),
