@@ -31,5 +31,6 @@ export interface AuditEventView {
   readonly target?: string | undefined;
   readonly before?: string | undefined;
   readonly after?: string | undefined;
+  readonly gateway?: string | undefined;
   readonly detail?: string | undefined;
 }

@@ -115,11 +115,15 @@ describe('who has changed what', () => {
     const local = { actor: { kind: 'local', name: userInfo().username }, from: { address: '127.0.0.1' } };
     const target = `${created.key.id} (ci)`;
     const digest = expect.stringMatching(/^[0-9a-f]{64}$/);
+    const stamp = {
+      time: expect.any(String),
+      gateway: expect.stringMatching(new RegExp(`^\\S+/${process.pid} \\d`)),
+    };
     expect(events.toReversed()).toEqual([
-      { ...local, time: expect.any(String), action: 'key.create', outcome: 'done', target, after: digest },
+      { ...local, ...stamp, action: 'key.create', outcome: 'done', target, after: digest },
       {
         ...local,
-        time: expect.any(String),
+        ...stamp,
         action: 'key.revoke',
         outcome: 'done',
         target,
@@ -128,21 +132,21 @@ describe('who has changed what', () => {
       },
       {
         ...local,
-        time: expect.any(String),
+        ...stamp,
         action: 'log.level',
         outcome: 'done',
         detail: expect.stringMatching(/^from \S+ to \S*mcp=debug\S* for 10m$/),
       },
       {
         ...local,
-        time: expect.any(String),
+        ...stamp,
         action: 'trace.arm',
         outcome: 'done',
         detail: 'count=2&expression=request.path == "/a"',
       },
       {
         ...local,
-        time: expect.any(String),
+        ...stamp,
         action: 'configuration.write',
         outcome: 'done',
         target: path,
@@ -151,7 +155,7 @@ describe('who has changed what', () => {
         detail: 'restart to apply it',
       },
       {
-        time: expect.any(String),
+        ...stamp,
         action: 'configuration.reload',
         outcome: 'done',
         actor: { kind: 'signal', name: 'SIGHUP' },

@@ -14,6 +14,7 @@ const EVENT = {
   from: { address: '203.0.113.7' },
   target: '2f1c (ci)',
   after: 'a'.repeat(64),
+  gateway: 'web-1/7 0.2.0',
 };
 
 const run = async (events: unknown, ...args: string[]) => {
@@ -39,8 +40,8 @@ describe('`agctl audit`', () => {
     expect([shown.code, shown.stderr]).toEqual([0, '']);
     expect(shown.asked[0]?.url).toBe('/api/audit?from=0&limit=7&action=key.create&actor=ann&outcome=done');
     expect(shown.stdout).toBe(
-      'TIME                 ACTION      OUTCOME  WHO            FROM         TARGET     DETAIL\n' +
-        '2026-01-05 10:00:01  key.create  done     ann (subject)  203.0.113.7  2f1c (ci)\n',
+      'TIME                 ACTION      OUTCOME  WHO            FROM         TARGET     GATEWAY        DETAIL\n' +
+        '2026-01-05 10:00:01  key.create  done     ann (subject)  203.0.113.7  2f1c (ci)  web-1/7 0.2.0\n',
     );
     const { stdout } = await run([EVENT, EVENT], '-o', 'json');
     expect(

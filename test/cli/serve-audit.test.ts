@@ -87,6 +87,8 @@ test('a gateway with workers vouches for callers, audits signals and changes of 
   expect(stderr.match(/\taudit\t/g)).toHaveLength(events().length);
   const stored = await cli(['audit', '-f', file, '-o', 'json', '-n', '1000']);
   expect(stored.stdout.trimEnd().split('\n')).toHaveLength(events().length);
+  // Which process has written an event: the one that ends is the first, whose log is read here.
+  expect(events().at(-1)?.gateway).toMatch(new RegExp(`^[^/ ]+/${running.pid} \\d+\\.\\d+\\.\\d+`));
 });
 
 test('an audit file that cannot be written is in the log at the start', async () => {

@@ -19,10 +19,12 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => server.close());
 
-async function opened(kind: 'sqlite' | 'postgres'): Promise<Database & AsyncDisposable> {
+async function opened(
+  kind: 'sqlite' | 'postgres',
+  schemas = [auditSchema],
+): Promise<Database & AsyncDisposable> {
   const folder = await temporaryFolder();
   const path = join(folder.path, 'agctl.db');
-  const schemas = [auditSchema];
   const driver =
     kind === 'sqlite'
       ? await openSqlite({ path, mustExist: false, schemas, log: SILENT_LOG, limits: LIMITS })
@@ -44,6 +46,7 @@ const auditOn = (database: Database, more: Partial<ConstructorParameters<typeof 
     log: SILENT_LOG,
     file: undefined,
     database,
+    gateway: undefined,
     retention: undefined,
     limits: LIMITS,
     failed: () => undefined,
@@ -55,8 +58,8 @@ const ALL = { from: 0, to: Number.MAX_SAFE_INTEGER, limit: 100 };
 describe.each(['sqlite', 'postgres'] as const)('events in %s', (kind) => {
   test('an event is read as it was written, whatever is in its texts', async () => {
     await using database = await opened(kind);
-    const audit = auditOn(database);
-    const full: Omit<AuditEvent, 'time'> = {
+    const audit = auditOn(database, { gateway: 'web-1/7 0.2.0' });
+    const full: Omit<AuditEvent, 'time' | 'gateway'> = {
       action: 'key.create',
       outcome: 'refused',
       actor: {
@@ -77,7 +80,12 @@ describe.each(['sqlite', 'postgres'] as const)('events in %s', (kind) => {
     );
     const { events } = await audit.list(ALL);
     expect(events.map(({ action }) => action)).toEqual(['shutdown', 'key.create']);
-    expect(events[1]).toEqual({ ...full, time: expect.any(Number), target: 'a\nb\\0c\ufffd' });
+    expect(events[1]).toEqual({
+      ...full,
+      gateway: 'web-1/7 0.2.0',
+      time: expect.any(Number),
+      target: 'a\nb\\0c\ufffd',
+    });
     expect(events[0]?.from).toBeUndefined();
     // What a later version writes.
     await database.transaction([
@@ -87,6 +95,15 @@ describe.each(['sqlite', 'postgres'] as const)('events in %s', (kind) => {
       outcome: 'unknown',
       actor: { kind: 'unknown' },
     });
+  });
+
+  test('a command writes and reads events in tables of the first version', async () => {
+    const first = { ...auditSchema, migrations: auditSchema.migrations.slice(0, 1) };
+    await using database = await opened(kind, [first]);
+    const audit = auditOn(database);
+    const event = { action: 'database.restore', outcome: 'done', actor: { kind: 'local' } } as const;
+    expect(await audit.record(event)).toEqual([]);
+    expect((await audit.list(ALL)).events).toMatchObject([event]);
   });
 
   test('pages of two processes that write at the same time have every event once', async () => {

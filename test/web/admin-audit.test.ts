@@ -1,4 +1,4 @@
-import { userInfo } from 'node:os';
+import { hostname, userInfo } from 'node:os';
 import { expect } from 'vitest';
 import { ADMIN_PAGES } from '../kit/admin-ui.ts';
 import { sharedBrowser } from '../kit/browser.ts';
@@ -43,6 +43,7 @@ browserTest(
     expect(first).toContain('failed');
     expect(first).toContain('nobody<b>');
     expect(first).not.toContain('\u202e');
+    expect(first).toContain(`on ${hostname()}/${process.pid} `);
     expect(await rows.nth(1).innerText()).toMatch(
       new RegExp(`${userInfo().username}[\\s\\S]*local[\\s\\S]*127\\.0\\.0\\.1`),
     );

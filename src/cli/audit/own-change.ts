@@ -48,6 +48,7 @@ export async function auditOwn(
     log: SILENT_LOG,
     file: target === undefined ? undefined : resolve(dirname(resolve(cwd, file)), target),
     database,
+    gateway: undefined,
     retention: undefined,
     limits: LIMITS,
     failed: (sink) =>

@@ -97,22 +97,26 @@ function eventIn(value: unknown): AuditEventView {
     ...optional(event, 'target'),
     ...optional(event, 'before'),
     ...optional(event, 'after'),
+    ...optional(event, 'gateway'),
     ...optional(event, 'detail'),
   };
 }
 
-const HEADER = ['TIME', 'ACTION', 'OUTCOME', 'WHO', 'FROM', 'TARGET', 'DETAIL'];
+const HEADER = ['TIME', 'ACTION', 'OUTCOME', 'WHO', 'FROM', 'TARGET', 'GATEWAY', 'DETAIL'];
 
 function textOf(events: readonly AuditEventView[]): string {
-  const rows = events.map(({ time, action, outcome, actor, from, target = '', detail = '' }) => [
-    time.slice(0, 19).replace('T', ' '),
-    action,
-    outcome,
-    actor.name === undefined ? actor.kind : `${actor.name} (${actor.kind})`,
-    from?.address ?? '',
-    target,
-    detail,
-  ]);
+  const rows = events.map(
+    ({ time, action, outcome, actor, from, target = '', gateway = '', detail = '' }) => [
+      time.slice(0, 19).replace('T', ' '),
+      action,
+      outcome,
+      actor.name === undefined ? actor.kind : `${actor.name} (${actor.kind})`,
+      from?.address ?? '',
+      target,
+      gateway,
+      detail,
+    ],
+  );
   return table(
     [HEADER, ...rows].map((row) => row.map(escapeControls)),
     displayWidth,

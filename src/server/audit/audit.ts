@@ -18,6 +18,8 @@ export interface AuditOptions {
   /** Absolute path; undefined without a file. */
   readonly file: string | undefined;
   readonly database: Database | undefined;
+  /** Of the events; undefined for a command. */
+  readonly gateway: string | undefined;
   /** Age at which events are deleted from the database, in ms; undefined where another process does that. */
   readonly retention: number | undefined;
   readonly limits: Limits;
@@ -73,8 +75,8 @@ export class Audit {
   }
 
   async #write(change: Change): Promise<readonly ('file' | 'database')[]> {
-    const { log, file, database, limits } = this.#options;
-    const event = cleanEvent({ ...change, time: Date.now() });
+    const { log, file, database, gateway, limits } = this.#options;
+    const event = cleanEvent({ ...change, time: Date.now(), gateway });
     log.always(SCOPE, event.action, logFields(event));
     if (database === undefined) this.#recent.push(event);
     if (this.#recent.length > limits.auditRecent) {
@@ -198,6 +200,7 @@ function logFields({
   target,
   before,
   after,
+  gateway,
   detail,
 }: AuditEvent): Readonly<Record<string, unknown>> {
   const { kind, name, issuer, role } = actor;
@@ -212,6 +215,7 @@ function logFields({
     target,
     before,
     after,
+    gateway,
     detail,
   };
 }

@@ -1,4 +1,6 @@
+import { hostname } from 'node:os';
 import type { AuditEventView, AuditOutcome } from '../../core/audit-view.ts';
+import { VERSION } from '../../core/version.ts';
 
 /** `unknown`: stored by a later version, which has more kinds. */
 const ACTOR_KINDS = [
@@ -58,9 +60,14 @@ export interface AuditEvent {
   /** SHA-256 of what it was before, and is now, in hexadecimal digits. Never of a secret. */
   readonly before?: string | undefined;
   readonly after?: string | undefined;
+  /** Which gateway has written it (`thisGateway`): several may use one database. Absent for a command, and before version 0.3. */
+  readonly gateway?: string | undefined;
   /** What else is known, in words. */
   readonly detail?: string | undefined;
 }
+
+/** Host name, process id and version, such as `gateway-7d9f/1 0.2.0`. */
+export const thisGateway = (): string => `${hostname()}/${process.pid} ${VERSION}`;
 
 /** An event as JSON: in the file, in `/api/audit`, and of `agctl audit -o json`. */
 export const shownEvent = ({ time, ...event }: AuditEvent): AuditEventView => ({

@@ -3,7 +3,7 @@ import { counted } from '../../core/render/counted.ts';
 import type { Actor, AuditEvent, Origin } from './event.ts';
 
 /** An event without its time. */
-export type Change = Omit<AuditEvent, 'time'>;
+export type Change = Omit<AuditEvent, 'time' | 'gateway'>;
 
 /** What is known of one caller in the current minute. */
 interface CallerCount {

@@ -32,5 +32,9 @@ ${INDEX}
 ${INDEX}
 `,
     },
+    {
+      sqlite: 'ALTER TABLE agctl_audit ADD COLUMN gateway TEXT;',
+      postgres: 'ALTER TABLE agctl_audit ADD COLUMN IF NOT EXISTS gateway TEXT;',
+    },
   ],
 };

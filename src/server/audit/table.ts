@@ -3,21 +3,17 @@ import { number, optionalText, text } from '../../core/sql-row.ts';
 import type { Database, SqlRow, SqlValue, Statement } from '../kernel/database.ts';
 import { type AuditEvent, actorKind } from './event.ts';
 
-const COLUMNS = [
-  ...['time', 'action', 'outcome', 'actor_kind', 'actor', 'issuer', 'role', 'address', 'proxy', 'target'],
-  ...['before_hash', 'after_hash', 'detail'],
-] as const;
-
-const INSERT = `INSERT INTO agctl_audit (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map(() => '?').join(', ')})`;
-
-export function insertOf({ actor, from, ...event }: AuditEvent): Statement {
-  const { time, action, outcome, target, before, after, detail } = event;
-  const values = [time, action, outcome, actor.kind, actor.name, actor.issuer, actor.role];
+/** Names only columns that have a value: a command may write to tables of an earlier version. */
+export function insertOf({ actor, from, before, after, ...event }: AuditEvent): Statement {
+  const { time, action, outcome, target, gateway, detail } = event;
+  const columns = Object.entries({
+    ...{ time, action, outcome, actor_kind: actor.kind, actor: actor.name, issuer: actor.issuer },
+    ...{ role: actor.role, address: from?.address, proxy: from?.proxy, target },
+    ...{ before_hash: before, after_hash: after, gateway, detail },
+  }).flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]));
   return {
-    sql: INSERT,
-    values: [...values, from?.address, from?.proxy, target, before, after, detail].map(
-      (value) => value ?? null,
-    ),
+    sql: `INSERT INTO agctl_audit (${columns.map(([name]) => name).join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
+    values: columns.map(([, value]) => value),
   };
 }
 
@@ -53,7 +49,7 @@ export async function listEvents(database: Pick<Database, 'query'>, query: Audit
   ];
   const given = conditions.filter((each): each is readonly [string, SqlValue] => each[1] !== undefined);
   const rows = await database.query(
-    `SELECT id, ${COLUMNS.join(', ')} FROM agctl_audit WHERE ${given.map(([sql]) => sql).join(' AND ')} ORDER BY id DESC LIMIT ?`,
+    `SELECT * FROM agctl_audit WHERE ${given.map(([sql]) => sql).join(' AND ')} ORDER BY id DESC LIMIT ?`,
     [...given.map(([, value]) => value), limit + 1],
   );
   const shown = rows.slice(0, limit);
@@ -68,7 +64,9 @@ export async function listEvents(database: Pick<Database, 'query'>, query: Audit
 function eventOf(row: SqlRow): AuditEvent {
   // A gateway of a later version may have written one that this version does not know.
   const outcome = AUDIT_OUTCOMES.find((each) => each === row['outcome']) ?? 'unknown';
-  const optional = (column: string): string | undefined => optionalText(row, column) ?? undefined;
+  // A command may read tables of an earlier version, which has fewer columns.
+  const optional = (column: string): string | undefined =>
+    column in row ? (optionalText(row, column) ?? undefined) : undefined;
   const address = optional('address');
   return {
     time: number(row, 'time'),
@@ -84,6 +82,7 @@ function eventOf(row: SqlRow): AuditEvent {
     target: optional('target'),
     before: optional('before_hash'),
     after: optional('after_hash'),
+    gateway: optional('gateway'),
     detail: optional('detail'),
   };
 }

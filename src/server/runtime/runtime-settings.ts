@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { LIMITS, type Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import { Audit, auditOf } from '../audit/audit.ts';
+import { thisGateway } from '../audit/event.ts';
 import { USUAL_AUDIT } from '../audit/settings.ts';
 import { Spending, spendingOf } from '../budgets/spending.ts';
 import { HeaderReads } from '../config/header-reads.ts';
@@ -103,6 +104,7 @@ export function runtimeSettings(
       log,
       file: file === undefined ? undefined : resolve(folder, file),
       database,
+      gateway: thisGateway(),
       // Once for all workers.
       retention: (sharing?.index ?? 0) === 0 ? retention : undefined,
       limits: allLimits,

@@ -148,7 +148,7 @@ function Events({ events }: { readonly events: readonly AuditEventView[] }): Rea
 }
 
 function Row({ event }: { readonly event: AuditEventView }): ReactNode {
-  const { action, outcome, time: at, actor, from, target, before, after, detail } = event;
+  const { action, outcome, time: at, actor, from, target, before, after, gateway, detail } = event;
   const [mark, tone] = MARKS[outcome];
   return (
     <tr>
@@ -193,6 +193,7 @@ function Row({ event }: { readonly event: AuditEventView }): ReactNode {
               {outcome === 'done' ? <Hash text={after} /> : outcome === 'unknown' ? 'not known' : 'unchanged'}
             </div>
           )}
+          {gateway === undefined ? null : <div className="quiet">on {visible(gateway)}</div>}
         </div>
       </td>
     </tr>
