@@ -69,6 +69,10 @@ const SHOWN_BY: Readonly<Record<string, readonly (readonly [file: string, title:
   'certificates for backends': [['reload/files', 'backendTLS trusts the authority of a changed file']],
   'signing keys of tokens (JWKS)': [
     [
+      'policies/issuer-keys',
+      'fetches cached keys again at each reload, and refuses tokens of a key that is gone',
+    ],
+    [
       'policies/mcp-authentication/rotation',
       'key rotation under load rejects no valid token and rejects tokens of a removed key',
     ],

@@ -139,6 +139,9 @@ export const jwtAuth = definePolicy({
         }
       },
       reloads: providers.flatMap(({ reloads }) => reloads),
+      served: () => {
+        for (const { keys } of providers) void keys.reread();
+      },
       close: () => client.close(),
     };
   },
@@ -162,6 +165,7 @@ function providersOf({
 interface OpenProvider {
   readonly issuer: string;
   readonly validator: TokenValidator;
+  readonly keys: KeySet;
   readonly reloads: readonly ReloadedFile[];
 }
 
@@ -184,7 +188,7 @@ function openProvider(
     { name: 'jwtAuth.tokens', at, max: LIMITS.validTokens, used: () => validator.remembered },
     { name: 'jwtAuth.keys', at, max: LIMITS.keys, used: () => validator.keys },
   );
-  return { issuer, validator, reloads: watchedDocument(jwks, context.folder, () => keys.reread()) };
+  return { issuer, validator, keys, reloads: watchedDocument(jwks, context.folder, () => keys.reread()) };
 }
 
 /** Validates a token with the keys of its own issuer only: a key of one provider cannot sign for another. */

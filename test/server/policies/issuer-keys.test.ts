@@ -1,12 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { metadataUrls } from '../../../src/server/credentials/issuer-metadata.ts';
 import { keySetUrlIn } from '../../../src/server/policies/jwt/issuer.ts';
+import type { TestGatewayOptions } from '../../kit/gateway.ts';
 import { AUDIENCE, type Idp, type IdpAnswer, json, startIdp } from '../../kit/idp.ts';
 import { startOidcProvider } from '../../kit/oidc-provider.ts';
 import { answeringGateway } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
 import { call, protectedGateway, signIn } from '../../kit/sign-in.ts';
 import { signingKey, token } from '../../kit/tokens.ts';
+import { until } from '../../kit/until.ts';
 import { httpUpstream, refusingPort } from '../../kit/upstream.ts';
 
 // Keys of issuers that are found by metadata. Peers that guess the address reject every token of other providers
@@ -20,7 +22,8 @@ const POLICIES: readonly (readonly [name: string, policies: (issuer: string) => 
 const notFound: IdpAnswer = (_, response) => response.writeHead(404).end();
 
 describe.each(POLICIES)('%s without `jwks`', (name, policies) => {
-  const open = (issuer: string) => protectedGateway([{ policies: policies(issuer) }]);
+  const open = (issuer: string, options: TestGatewayOptions = {}) =>
+    protectedGateway([{ policies: policies(issuer) }], options);
 
   /** Status of a request with a valid token, and the reason in the log if its keys are not available. */
   async function outcome(idp: Idp): Promise<{ status: number; detail: string | undefined }> {
@@ -55,6 +58,17 @@ describe.each(POLICIES)('%s without `jwks`', (name, policies) => {
       '/realms/main/.well-known/openid-configuration',
       '/realms/main/protocol/openid-connect/certs',
     ]);
+  });
+
+  test(`${name} fetches cached keys again at each reload, and refuses tokens of a key that is gone`, async () => {
+    await using idp = await startIdp();
+    await using guarded = await open(idp.issuer, { live: 'asked' });
+    const compromised = idp.token();
+    expect((await call(guarded, compromised)).status).toBe(200);
+    idp.published = [signingKey('next', 'ES256').jwk];
+    expect((await call(guarded, compromised)).status).toBe(200);
+    expect(await guarded.live.reload()).toBe(true);
+    await until(async () => (await call(guarded, compromised)).status === 401);
   });
 
   test(`${name} reads the next metadata if one has no keys or another issuer`, async () => {

@@ -72,6 +72,8 @@ export interface Policy {
   around?(ctx: RequestContext, next: () => Promise<Reply>): Promise<Reply>;
   /** What takes time before its first request, such as loading code. Called once; problems are reported as while it is compiled. */
   prepare?(): Promise<void>;
+  /** Called whenever a configuration with the policy takes effect, also if it was in use before: what it has fetched may be outdated. */
+  served?(): void;
   /** Of a policy whose credentials can be taken back. */
   readonly admitter?: Admitter;
   /** Called on reload with the policy that replaces it at its place, if one does. */

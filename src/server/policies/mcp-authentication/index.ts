@@ -198,6 +198,7 @@ export const mcpAuthentication = definePolicy({
       },
       response: discovery.share,
       reloads: watchedDocument(config.jwks, context.folder, reread),
+      served: () => void reread(),
       close,
     };
   },

@@ -105,6 +105,7 @@ export const oidc = definePolicy({
         ...watchedDocument(jwks, context.folder, () => keys.reread()),
         ...watchedDocument(config.discovery, context.folder, () => provider.reread()),
       ],
+      served: () => void keys.reread(),
       close: () => {
         shared.release();
         sharedEnds.release();
