@@ -1,12 +1,6 @@
 import { CelEvaluationError, compileExpression, toCel } from '../server/expressions/cel/expression.ts';
 import { OUTCOME, possibleOutcomes } from '../server/expressions/cel/possible-outcomes.ts';
-import {
-  type Effect,
-  effectOf,
-  type JudgedRule,
-  possibleDecision,
-  type RuleConfig,
-} from '../server/expressions/rules.ts';
+import { type Effect, type JudgedRule, possibleDecision, type Rule } from '../server/expressions/rules.ts';
 import { Unknown } from '../server/expressions/unknown.ts';
 import type { Expression, ExpressionScope, VariableResolver } from '../server/kernel/expression.ts';
 
@@ -30,18 +24,13 @@ interface PlannedRule extends JudgedRule {
   readonly expression: Expression & { readonly variables: readonly string[] };
 }
 
-/**
- * Judges a token by the rules of a policy as the list of callers of a tool does: what only a request has is not known. `plain` is the
- * effect of a rule without a keyword in that policy.
- */
+/** Judges a token by the rules of a policy as the list of callers of a tool does: what only a request has is not known. */
 export function explainRules(
-  rules: readonly RuleConfig[],
-  plain: Effect,
+  rules: readonly Rule[],
   { roots: variables }: ExpressionScope,
   jwt: unknown,
 ): ExplainedRules {
-  const planned = rules.map((rule): PlannedRule => {
-    const [effect, source] = effectOf(rule, plain);
+  const planned = rules.map(({ effect, expression: { source } }): PlannedRule => {
     return { effect, expression: Object.assign(compileExpression(source, variables), { variables }) };
   });
   const unknown = new Unknown();

@@ -186,7 +186,7 @@ function authCommands(program: Command, run: Bind): Command {
     )
     .addHelpText(
       'after',
-      '\nExit code 0: every route accepts the token. 1: some do not.\n\nExample:\n  agctl auth explain --token-file token.jwt\n',
+      '\nExit code 0: every route that validates tokens accepts it. 1: some do not.\n\nExample:\n  agctl auth explain --token-file token.jwt\n',
     )
     .action(run(() => import('./commands/auth-explain.ts')));
   return auth;

@@ -61,6 +61,62 @@ async function explain(
 }
 
 describe('auth explain', () => {
+  test('auth explain lists each route with what its policies do, wherever they are written', async () => {
+    writeFileSync(join(folder, 'keys.json'), JSON.stringify({ keys: [key.jwk] }));
+    const jwtAuth = { mode: 'strict', issuer, audiences: ['gw'], jwks: { file: 'keys.json' } };
+    const policies = {
+      token: { jwtAuth },
+      other: { jwtAuth: { ...jwtAuth, audiences: ['other'] } },
+      mixed: {
+        jwtAuth: { ...jwtAuth, mode: 'permissive', audiences: ['other'] },
+        apiKey: { mode: 'optional', keys: [{ key: 'k' }] },
+      },
+      key: { apiKey: { mode: 'strict', keys: [{ key: 'k' }] } },
+      password: { basicAuth: { mode: 'strict', htpasswd: 'u:{SHA}0DPiKuNIrrVmD8IUCuw1hQxNqZc=' } },
+      open: {},
+      ruled: { authorization: { rules: ['jwt.sub == "ann"'] } },
+    };
+    const routes = Object.entries(policies).map(([name, own]) => ({
+      name,
+      matches: [{ path: { pathPrefix: `/${name}` } }],
+      policies: { ...own, directResponse: {} },
+    }));
+    const guarded = {
+      port: 3001,
+      jwtAuth,
+      routes: [{ name: 'inner', policies: { ...policies.ruled, directResponse: {} } }],
+    };
+    const file = join(folder, 'routes.yaml');
+    writeFileSync(file, JSON.stringify({ gateways: { default: { port: 3000, routes }, guarded } }));
+    const tokenFile = join(folder, 'token');
+    writeFileSync(tokenFile, token(key, claims));
+    const args = ['auth', 'explain', '-f', file, '--token-file', tokenFile];
+    const { code, stdout, stderr } = await cli(args);
+    expect(stderr).toBe('');
+    const wrong = "audience is 'gw', expected 'other'";
+    expect(stdout.split('\n').filter((line) => !line.startsWith('    fix'))).toEqual([
+      '✓ default default/token   200   the token is valid, and no rule that reads only the token fails',
+      expect.stringContaining('✗ default default/other   401   '),
+      expect.stringContaining('✓ default default/mixed   200   '),
+      '    policies:',
+      expect.stringContaining('      jwtAuth   '),
+      '      apiKey   takes a key, and lets requests without it through',
+      '✗ default default/key   401   apiKey asks for a key, which the token is not',
+      '✗ default default/password   401   basicAuth asks for a password, which the token is not',
+      '✓ default default/open   200   no policy reads the token',
+      '✗ default default/ruled   403   no policy reads the token, but a require rule is not true: jwt.sub == "ann"',
+      '    rules for requests (authorization):',
+      expect.stringContaining('      fails'),
+      '✓ guarded default/inner   200   the token is valid, and no rule that reads only the token fails',
+      '    rules for requests (authorization):',
+      '      true     require jwt.sub == "ann"',
+      '',
+    ]);
+    expect(stdout).toContain(wrong);
+    // Of the routes that take tokens, one refuses this one.
+    expect(code).toBe(1);
+  });
+
   test('auth explain names what each server gets instead of the token, without secrets', async () => {
     const target = (name: string, backendAuth?: object): object => ({
       name,

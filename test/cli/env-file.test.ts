@@ -51,7 +51,7 @@ test('auth explain reads gateway.yaml of the working folder and gateway.env besi
   await using folder = await folderWith({ 'token.jwt': 'a.b.c' });
   const { stderr } = await cli(['auth', 'explain', '--token-file', 'token.jwt'], { cwd: folder.cwd });
   // The configuration is valid, and has no policy for tokens.
-  expect(stderr).toContain('no route has mcpAuthentication');
+  expect(stderr).toContain('no route validates tokens');
 });
 
 test('each of several configurations has its own file of variables, in its folder', async () => {

@@ -1,6 +1,8 @@
 import type { McpAuthenticationConfig } from '../../server/policies/mcp-authentication/index.ts';
 
-type Fix = string | ((policy: McpAuthenticationConfig) => string);
+/** What fixes depend on; undefined of a policy that is not for MCP. */
+type Policy = Pick<McpAuthenticationConfig, 'audiences' | 'provider'> | undefined;
+type Fix = string | ((policy: Policy) => string);
 
 /** Fixes by words of the reason; the first match wins. Anything else is text that is not a token. */
 const FIXES: readonly (readonly [reason: RegExp, fix: Fix])[] = [
@@ -32,15 +34,15 @@ const FIXES: readonly (readonly [reason: RegExp, fix: Fix])[] = [
 ];
 
 /** The fix for a token that is refused for the given reason. */
-export function tokenFix(problem: string, policy: McpAuthenticationConfig): string {
+export function tokenFix(problem: string, policy: Policy): string {
   const fix = FIXES.find(([reason]) => reason.test(problem))?.[1];
   if (fix === undefined) return 'use the access token of the provider, on a single line';
   return typeof fix === 'string' ? fix : fix(policy);
 }
 
-function audienceFix({ audiences, provider }: McpAuthenticationConfig): string {
-  const wanted = audiences.join(' or ');
-  return provider === undefined
+function audienceFix(policy: Policy): string {
+  const wanted = policy?.audiences.join(' or ') ?? 'one of `audiences`';
+  return policy?.provider === undefined
     ? `configure the provider to issue tokens for ${wanted}, or add the \`aud\` of its tokens for this gateway to \`audiences\``
     : `add an audience mapper (oidc-audience-mapper, access token claim on) for ${wanted} to the client; without one, \`aud\` is \`account\``;
 }

@@ -120,7 +120,13 @@ export const jwtAuth = definePolicy({
     const issuers = new Issuers(providers);
     const policy: TokenPolicy = { key: 'jwtAuth', mode, standing: standingWork.get(context.settings) };
     return {
-      identifies: { variable: 'jwt', takes: 'a token', isRequired: mode === 'strict' },
+      identifies: {
+        variable: 'jwt',
+        takes: 'a token',
+        isRequired: mode === 'strict',
+        claimsOf: (token) => issuers.validate(token),
+        ignoresInvalid: mode === 'permissive',
+      },
       request(ctx) {
         const token = credential.read(ctx);
         if (token === undefined) return withoutToken(ctx, policy);

@@ -24,7 +24,13 @@ export interface Identification {
   readonly isRequired: boolean;
   /** Callers that it knows by name, with the values that the variable would have. Rejects with an `AppError` if a database fails. */
   callers?(): Promise<readonly KnownCaller[]>;
+  /** If it takes tokens (JWT): the claims of a valid one. Throws or rejects with why a token is not valid, or cannot be checked. */
+  claimsOf?(token: string): ClaimsOfToken | Promise<ClaimsOfToken>;
+  /** Whether it lets requests with a token that is not valid through. */
+  readonly ignoresInvalid?: boolean;
 }
+
+type ClaimsOfToken = Readonly<Record<string, unknown>>;
 
 export interface KnownCaller {
   readonly name: string;

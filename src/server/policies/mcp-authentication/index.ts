@@ -172,7 +172,13 @@ export const mcpAuthentication = definePolicy({
       metadataUrl: (ctx) => discovery.metadataUrl(ctx),
     };
     return {
-      identifies: { variable: 'jwt', takes: 'a token', isRequired: config.mode === 'strict' },
+      identifies: {
+        variable: 'jwt',
+        takes: 'a token',
+        isRequired: config.mode === 'strict',
+        claimsOf: (token) => validator.validate(token),
+        ignoresInvalid: config.mode === 'permissive',
+      },
       paths: discovery.paths,
       hostnames: resource === undefined ? [] : [new URL(resource).hostname],
       request(ctx) {
@@ -205,11 +211,11 @@ export const mcpAuthentication = definePolicy({
 });
 
 /** Creates the validator of one policy and its HTTP client. */
-export function createValidator(
+function createValidator(
   config: McpAuthenticationConfig,
   folder: string,
   log: Log,
-  meter?: CallMeter,
+  meter: CallMeter,
 ): {
   validator: TokenValidator;
   client: DocumentClient;

@@ -102,7 +102,7 @@ function placeOf(
 }
 
 /** All of them, with those that they delegate to. */
-function routesBelow(routes: readonly Route[]): Route[] {
+export function routesBelow(routes: readonly Route[]): Route[] {
   return routes.flatMap((route) => [
     route,
     ...(route.delegates ?? []).flatMap((delegate) =>
