@@ -164,7 +164,7 @@ describe('the Helm chart', () => {
     const before = await sum();
     expect(before).toMatch(/^[0-9a-f]{64}$/);
     expect(await sum('--set', 'config.config.workers=2')).not.toBe(before);
-    expect(await sum('--set', 'config.gateways.default.port=8081')).toBe(before);
+    expect(await sum('--set', 'config.gateways.default.port=8080')).toBe(before);
     expect(await sum('--set-json', 'config.config.modelCatalog=[{"file":"a.json"}]')).toBe(before);
   });
 
@@ -191,6 +191,17 @@ describe('the Helm chart', () => {
     const digest = `sha256:${'a1'.repeat(32)}`;
     expect(await image('--set-string', `image.digest=${digest},image.tag=1`)).toBe(`agctl@${digest}`);
     expect(await image('--set-string', 'image.tag=1')).toBe('agctl:1');
+  });
+
+  test.each([
+    'config.config.database.url=sqlite:///data/agctl.db?mode=rw,persistence.enabled=true,replicaCount=1',
+    'config.config.database.url=sqlite:/b/agctl.db,extraVolumes[0].name=b,extraVolumeMounts[0].name=b,extraVolumeMounts[0].mountPath=/b/',
+    'config.config.database.url=$DATABASE',
+    'config.gateways.a.port=9090,config.gateways.a.address=127.0.0.1',
+    'config.config.adminAddr=0.0.0.0:15000',
+    'config.config.adminAddr=$ADMIN',
+  ])('the Helm chart takes the value %s', async (value) => {
+    await render('--set', value);
   });
 
   test('`off` survives Helm, for which it is a boolean', async () => {
@@ -238,6 +249,26 @@ describe('the Helm chart', () => {
       /mounted at \/a/,
     ],
     ['autoscaling.enabled=true,autoscaling.minReplicas=11', /minReplicas is 11/],
+    [
+      'config.config.database.url=sqlite:///other/agctl.db,persistence.enabled=true,replicaCount=1',
+      /sqlite:\/\/\/other\/agctl\.db, which is below none of the volumes: \/data/,
+    ],
+    [
+      'config.config.database.url=sqlite://./agctl.db,persistence.enabled=true,replicaCount=1',
+      /below none of the volumes/,
+    ],
+    ['config.config.database.url=sqlite:///data/agctl.db', /set persistence\.enabled: true/],
+    [
+      'config.config.database.url=sqlite:///data/agctl.db,extraVolumes[0].name=b,extraVolumeMounts[0].name=b,extraVolumeMounts[0].mountPath=/b',
+      /below none of the volumes: \/b/,
+    ],
+    ['config.gateways.a.port=9090', /config\.gateways\.a\.port is 9090, and no `targetPort` of ports is/],
+    ['config.mcp.port=3000', /config\.mcp\.port is 3000/],
+    ['config.config.adminAddr=nonsense', /adminAddr/],
+    [
+      'extraVolumeMounts[0].name=lost,extraVolumeMounts[0].mountPath=/a',
+      /extraVolumeMounts: there is no volume with the name lost/,
+    ],
     ['ports[0].name=http,ports[0].port=99999,ports[0].targetPort=8080', /65535|maximum/],
   ])('the Helm chart refuses the value %s', async (value, expected) => {
     const { code, text } = await tool(HELM, ['template', CHART, '--kube-version', '1.34.0', '--set', value]);

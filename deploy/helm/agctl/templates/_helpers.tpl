@@ -56,6 +56,40 @@ gateways:
 {{- end -}}
 {{- end }}
 
+{{- /* All else of the file system is read-only. A path with a variable is not known here. */ -}}
+{{- define "agctl.checkDatabase" -}}
+{{- if and (hasPrefix "sqlite:" .url) (not (contains "$" .url)) -}}
+{{- $file := regexReplaceAll "^sqlite:(//)?([^?]*).*$" .url "${2}" -}}
+{{- $found := false -}}
+{{- range .paths }}{{ if hasPrefix (printf "%s/" .) $file }}{{ $found = true }}{{ end }}{{ end -}}
+{{- if not $found -}}
+{{- fail (printf "config.config.database.url is %s, which is below none of the volumes: %s. Set a path below one, such as sqlite:///data/agctl.db" .url (join ", " .paths)) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{- /* A port of the gateway that is not of this pod alone is one of `ports`. */ -}}
+{{- define "agctl.checkPorts" -}}
+{{- $config := .Values.config -}}
+{{- $gateways := $config.gateways | default dict -}}
+{{- $published := list -}}
+{{- range .Values.ports }}{{ $published = append $published (int .targetPort) }}{{ end -}}
+{{- $own := dict -}}
+{{- range $name, $gateway := $gateways -}}
+{{- if and $gateway (not (regexMatch "^(127[.]|::1$|localhost$)" ($gateway.address | default "" | toString))) }}{{ $_ := set $own (printf "gateways.%s" $name) $gateway.port }}{{ end -}}
+{{- end -}}
+{{- range $key, $usual := dict "mcp" 3000 "llm" 4000 -}}
+{{- $entry := get $config $key | default dict -}}
+{{- if $entry.port }}{{ $_ := set $own $key $entry.port }}
+{{- else if and $entry (not $entry.gateways) (not (hasKey $gateways "default")) }}{{ $_ := set $own $key $usual }}{{ end -}}
+{{- end -}}
+{{- range $at, $port := $own -}}
+{{- if and (regexMatch "^[0-9.e+]+$" (toString $port)) (not (has (int $port) $published)) -}}
+{{- fail (printf "config.%s.port is %v, and no `targetPort` of ports is: add it to ports, or nobody reaches it" $at (int $port)) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
 {{- /* Mistakes that Kubernetes would not report. */ -}}
 {{- define "agctl.check" -}}
 {{- $process := .Values.config.config | default dict -}}
@@ -96,6 +130,13 @@ gateways:
 {{- if has $path $paths }}{{ fail (printf "two volumes are mounted at %s" .mountPath) }}{{ end -}}
 {{- $paths = append $paths $path }}
 {{- end -}}
+{{- include "agctl.checkDatabase" (dict "url" $database "paths" $paths) -}}
+{{- $known := concat (list "config" "tmp") $volumes -}}
+{{- if .Values.persistence.enabled }}{{ $known = append $known "data" }}{{ end -}}
+{{- range .Values.extraVolumeMounts }}
+{{- if not (has .name $known) }}{{ fail (printf "extraVolumeMounts: there is no volume with the name %s: add it to extraVolumes" .name) }}{{ end -}}
+{{- end -}}
+{{- include "agctl.checkPorts" . -}}
 {{- range $key := list "ingress" "httpRoute" -}}
 {{- $entry := get $.Values $key -}}
 {{- if and $entry.enabled (not (has $entry.port $names)) -}}
