@@ -129,6 +129,79 @@ browserTest(
 );
 
 browserTest(
+  'the Sessions page titles calls by their tools, and divides those of a key or user by pauses',
+  async (browser) => {
+    await using folder = await temporaryFolder();
+    await using gate = await gateway(config(), { admin: true, folder: folder.path, webApp: ADMIN_PAGES });
+    const { page } = await watchedPage(browser, gate.admin);
+    const MINUTE = 60_000;
+    const now = Date.now();
+    const chat = {
+      protocol: 'llm',
+      operation: 'chat',
+      path: '/v1/chat/completions',
+      status: 200,
+      model: 'small',
+    };
+    const tool = { protocol: 'mcp', operation: 'tools/call', path: '/mcp', status: 200, target: 'files' };
+    // With tracing, the gateway begins a trace for each request that has none.
+    const calls = [
+      { ...chat, minutesAgo: 1, user: 'bob', preview: 'And now?', traceId: 't1' },
+      { ...chat, minutesAgo: 2, user: 'bob', preview: 'What else?', traceId: 't2' },
+      {
+        ...tool,
+        minutesAgo: 3,
+        tool: 'read',
+        session: 's1',
+        user: 'ann',
+        userAgent: 'claude-code/2.1 (cli)',
+        preview: '{}',
+      },
+      {
+        ...tool,
+        minutesAgo: 4,
+        tool: 'echo',
+        session: 's1',
+        user: 'ann',
+        userAgent: 'claude-code/2.1 (cli)',
+        preview: '{}',
+      },
+      { ...chat, minutesAgo: 90, user: 'bob', preview: 'Good morning', traceId: 't3' },
+      { ...chat, minutesAgo: 95, preview: 'nobody', traceId: 't4' },
+    ];
+    const asked: string[] = [];
+    await page.route('**/api/records?*', (route) => {
+      asked.push(new URL(route.request().url()).search);
+      const records = calls.map(({ minutesAgo, ...call }, id) => ({
+        ...call,
+        id,
+        time: new Date(now - minutesAgo * MINUTE).toISOString(),
+      }));
+      return route.fulfill({ json: { records, next: null } });
+    });
+    await page.goto(`${gate.admin}/ui/sessions`);
+    const rows = page.locator('main tbody tr th');
+    await rows.first().waitFor();
+    expect((await rows.allInnerTexts()).map((text) => text.replaceAll(/\s+/g, ' '))).toEqual([
+      'files: echo, files: read ann · claude-code · session s1',
+      'What else? small · bob · user bob',
+      'Good morning small · bob · user bob',
+    ]);
+    await page.getByRole('link', { name: 'What else?' }).click();
+    await page
+      .getByRole('row', { name: /chat small/ })
+      .first()
+      .waitFor();
+    const query = new URLSearchParams(asked.at(-1));
+    expect(query.get('user')).toBe('bob');
+    expect(Date.parse(query.get('from') ?? '')).toBe(now - 2 * MINUTE);
+    await page.getByRole('button', { name: /show other times/ }).click();
+    await page.getByLabel('Time').waitFor();
+    await expectAccessible(page);
+  },
+);
+
+browserTest(
   'the Sessions page joins an MCP session with the calls of models that its key made meanwhile',
   async (browser) => {
     await using folder = await temporaryFolder();

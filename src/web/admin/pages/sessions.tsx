@@ -1,15 +1,15 @@
 import { type FormEvent, type ReactNode, useMemo, useState } from 'react';
 import { ApiError } from '../../shared/api.ts';
 import { Select } from '../../shared/form.tsx';
-import { count, time } from '../../shared/format.ts';
+import { count, time, times } from '../../shared/format.ts';
 import { Problem } from '../../shared/problem.tsx';
 import { Link, navigate, useLocation } from '../../shared/router.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
 import { visible } from '../../shared/visible.ts';
 import { dollars } from '../model/money.ts';
 import { NoDatabase } from '../parts/no-database.tsx';
-import { type RecordPage, type ShownRecord, titleOf } from '../records/record.ts';
-import { type Asked, BY, type By, useConversation } from '../sessions/load.ts';
+import type { RecordPage, ShownRecord } from '../records/record.ts';
+import { type Asked, BY, type By, isCaller, useConversation } from '../sessions/load.ts';
 import { Timeline } from '../sessions/timeline.tsx';
 import { totalsOf } from '../sessions/waterfall.ts';
 
@@ -20,7 +20,7 @@ const SINCE = [
   ['30d', 'last 30 days'],
 ] as const;
 
-const NAMES: Readonly<Record<By, string>> = { session: 'session', trace: 'trace', key: 'key' };
+const NAMES: Readonly<Record<By, string>> = { session: 'session', trace: 'trace', key: 'key', user: 'user' };
 
 /** One conversation as a timeline of its calls of models and tools. */
 export function Sessions(): ReactNode {
@@ -30,6 +30,8 @@ export function Sessions(): ReactNode {
     by,
     id: query.get(by) ?? '',
     since: query.get('since') ?? '24h',
+    from: query.get('from') ?? '',
+    to: query.get('to') ?? '',
     withKey: query.get('alone') === null,
   };
   return (
@@ -40,10 +42,10 @@ export function Sessions(): ReactNode {
   );
 }
 
-function show({ by, id, since, withKey }: Asked): void {
+function show({ by, id, since, withKey }: Omit<Asked, 'from' | 'to'>): void {
   navigate('/sessions', {
     ...(id === '' ? {} : { [by]: id }),
-    ...(by === 'key' ? { since } : {}),
+    ...(isCaller(by) ? { since } : {}),
     ...(by === 'session' && !withKey ? { alone: '1' } : {}),
   });
 }
@@ -60,11 +62,11 @@ function Search({ asked }: { readonly asked: Asked }): ReactNode {
       <Select
         label="Conversation by"
         value={by}
-        values={BY.map((each) => [each, each === 'key' ? 'name of the key' : `${NAMES[each]} id`])}
+        values={BY.map((each) => [each, isCaller(each) ? `name of the ${NAMES[each]}` : `${NAMES[each]} id`])}
         choose={(next) => setBy(BY.find((each) => each === next) ?? 'session')}
       />
       <label className="grow">
-        {by === 'key' ? 'Name of the key' : `${by === 'trace' ? 'Trace' : 'Session'} id`}
+        {isCaller(by) ? `Name of the ${NAMES[by]}` : `${by === 'trace' ? 'Trace' : 'Session'} id`}
         <input
           type="search"
           data-filter
@@ -75,7 +77,13 @@ function Search({ asked }: { readonly asked: Asked }): ReactNode {
           onChange={({ target }) => setId(target.value)}
         />
       </label>
-      {by === 'key' ? (
+      {isCaller(by) && asked.from !== '' ? (
+        <button type="button" onClick={() => show(asked)}>
+          {times(asked.from, asked.to)} <span aria-hidden="true">×</span>
+          <span className="unseen">, show other times</span>
+        </button>
+      ) : null}
+      {isCaller(by) && asked.from === '' ? (
         <Select
           label="Time"
           value={asked.since}
@@ -93,7 +101,7 @@ function Search({ asked }: { readonly asked: Asked }): ReactNode {
             checked={asked.withKey}
             onChange={({ target }) => show({ ...asked, withKey: target.checked })}
           />{' '}
-          with model calls of the same key in this time
+          with model calls of the same key or user in this time
         </label>
       ) : null}
     </form>
@@ -109,7 +117,7 @@ function Found({ asked }: { readonly asked: Asked }): ReactNode {
   if (records.length === 0)
     return (
       <p className="panel">
-        No recorded call has the {NAMES[asked.by]} {asked.by === 'key' ? '' : 'id '}
+        No recorded call has the {NAMES[asked.by]} {isCaller(asked.by) ? '' : 'id '}
         <strong>{visible(asked.id)}</strong>. <Link to="/sessions">Recent conversations</Link>
       </p>
     );
@@ -122,6 +130,8 @@ const SHOWN = 50;
 const EVERY = 10_000;
 
 interface Group {
+  /** Unique: a caller may have several. */
+  readonly name: string;
   readonly by: By;
   readonly id: string;
   readonly records: readonly [ShownRecord, ...ShownRecord[]];
@@ -147,9 +157,10 @@ function Recent(): ReactNode {
   if (groups.length === 0)
     return (
       <p className="panel">
-        No recorded call of the last 7 days belongs to a session, a trace or a key. Calls of MCP tools have a
-        session; calls of models get one from <code>frontendPolicies.accessLog.database.add.session</code>,
-        such as <code>{'request.headers["x-conversation"]'}</code>.
+        No recorded call of the last 7 days belongs to a session, a trace, a key or a user. Calls of MCP tools
+        have a session; calls of models get one from{' '}
+        <code>frontendPolicies.accessLog.database.add.session</code>, such as{' '}
+        <code>{'request.headers["x-conversation"]'}</code>.
       </p>
     );
   return (
@@ -179,7 +190,7 @@ function Recent(): ReactNode {
           </thead>
           <tbody>
             {shown.map((group) => (
-              <GroupRow key={`${group.by} ${group.id}`} group={group} />
+              <GroupRow key={group.name} group={group} />
             ))}
           </tbody>
         </table>
@@ -198,21 +209,24 @@ function Recent(): ReactNode {
 function GroupRow({ group: { by, id, records } }: { readonly group: Group }): ReactNode {
   const { errors, input, output, cost } = totalsOf(records);
   const [newest] = records;
-  const who = [newest.key, newest.user].filter((each) => each !== undefined).join(' · ');
+  const title = titleOfGroup(records);
+  const parts = [
+    namesIn(records),
+    newest.key,
+    newest.user,
+    // `claude-code` of `claude-code/2.1.0 (cli)`
+    newest.userAgent?.split(/[/ ]/)[0],
+  ].filter((each) => each !== undefined && each !== title);
   return (
     <tr>
       <th scope="row">
-        <Link to="/sessions" query={{ [by]: id }}>
-          {visible(titleOfGroup(records))}
+        <Link to="/sessions" query={{ [by]: id, ...periodOf(by, records) }}>
+          {visible(title)}
         </Link>
         <div className="quiet">
-          {[...new Set(records.map(({ model, tool, operation }) => model ?? tool ?? operation))]
-            .slice(0, NAMED)
-            .map(visible)
-            .join(', ')}
-          {who === '' ? '' : ` · ${visible(who)}`} ·{' '}
+          {visible([...new Set(parts)].join(' · '))} ·{' '}
           <span className="whole" title={visible(id)}>
-            {NAMES[by]} {visible(by === 'key' ? id : shortened(id))}
+            {NAMES[by]} {visible(isCaller(by) ? id : shortened(id))}
           </span>
         </div>
       </th>
@@ -242,11 +256,27 @@ const ID = 8;
 
 const shortened = (id: string): string => (id.length <= ID + 4 ? id : `${id.slice(0, ID)}…`);
 
-/** What was asked first, as far as it is recorded; else the first call. */
+/** What a model was asked first, as far as it is recorded; else the tools. Arguments of tools are JSON, often `{}`. */
 function titleOfGroup(records: Group['records']): string {
-  const oldestFirst = records.toReversed();
-  const said = oldestFirst.find(({ preview = '' }) => preview !== '')?.preview;
-  return said ?? titleOf(oldestFirst[0] ?? records[0]);
+  const asked = records.findLast(({ protocol, preview = '' }) => protocol === 'llm' && preview !== '');
+  return asked?.preview ?? namesIn(records);
+}
+
+/** The models and tools: `small, files: echo, read`. */
+function namesIn(records: Group['records']): string {
+  const names = records.toReversed().map(({ model, tool, target, operation }) => {
+    if (model !== undefined || tool === undefined) return model ?? operation;
+    return target === undefined ? tool : `${target}: ${tool}`;
+  });
+  const all = [...new Set(names)];
+  return all.slice(0, NAMED).join(', ') + (all.length > NAMED ? ', …' : '');
+}
+
+/** The time of one conversation of a caller. It may go on until nothing was called for `QUIET`. */
+function periodOf(by: By, records: Group['records']): Readonly<Record<string, string>> {
+  const [newest, oldest] = [records[0], records.at(-1) ?? records[0]];
+  if (!isCaller(by)) return {};
+  return { from: oldest.time, to: new Date(endOf(newest) + QUIET).toISOString() };
 }
 
 interface Ordering {
@@ -261,7 +291,7 @@ const highest =
   (a, b) =>
     of(b) - of(a) || newestFirst(a, b);
 
-/** What belongs together for sure comes first: calls of a session, then those of a trace, then those of a key. */
+/** What belongs together for sure comes first: calls of a session, then those of a trace, then those of a caller. */
 const ORDERS = {
   kind: {
     label: 'sessions first',
@@ -276,9 +306,14 @@ type Order = keyof typeof ORDERS;
 
 const isOrder = (name: string): name is Order => name in ORDERS;
 
+/** After a pause of this length, calls of a key or user are another conversation. In ms. */
+const QUIET = 30 * 60_000;
+
+const endOf = ({ time, durationMs = 0 }: ShownRecord): number => Date.parse(time) + durationMs;
+
 /**
- * A call belongs to its session, or else to its trace if that has other calls, or else to its key: with tracing, each request has a trace of
- * its own.
+ * A call belongs to its session, or else to its trace if that has other calls, or else to its caller. With tracing, the gateway begins a
+ * trace for each request that has none, so that calls of a trace alone have nothing in common but who made them.
  */
 function groupsOf(records: readonly ShownRecord[]): readonly Group[] {
   const groups = new Map<string, Group>();
@@ -286,11 +321,20 @@ function groupsOf(records: readonly ShownRecord[]): readonly Group[] {
     session === undefined ? traceId : undefined,
   );
   const isAlone = (traceId: string | undefined): boolean => (traces.get(traceId)?.length ?? 0) < 2;
+  /** How many conversations of a caller have ended, reading from the newest call. */
+  const earlier = new Map<string, number>();
+  // Newest first.
   for (const record of records) {
     const [by, id] = placeOf(record, isAlone(record.traceId));
     if (id === undefined) continue;
-    const known = groups.get(`${by} ${id}`);
-    groups.set(`${by} ${id}`, {
+    const place = `${by} ${id}`;
+    const name = (): string => `${place} ${earlier.get(place) ?? 0}`;
+    const later = groups.get(name())?.records.at(-1);
+    if (isCaller(by) && later !== undefined && Date.parse(later.time) - endOf(record) > QUIET)
+      earlier.set(place, (earlier.get(place) ?? 0) + 1);
+    const known = groups.get(name());
+    groups.set(name(), {
+      name: name(),
       by,
       id,
       records: known === undefined ? [record] : [...known.records, record],
@@ -300,9 +344,10 @@ function groupsOf(records: readonly ShownRecord[]): readonly Group[] {
 }
 
 function placeOf(
-  { session, traceId, key }: ShownRecord,
+  { session, traceId, key, user }: ShownRecord,
   isAlone: boolean,
 ): readonly [By, string | undefined] {
   if (session !== undefined) return ['session', session];
-  return traceId === undefined || (isAlone && key !== undefined) ? ['key', key] : ['trace', traceId];
+  if (traceId !== undefined && !isAlone) return ['trace', traceId];
+  return key === undefined ? ['user', user] : ['key', key];
 }

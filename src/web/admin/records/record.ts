@@ -17,6 +17,7 @@ export interface ShownRecord {
   readonly client?: string;
   readonly key?: string;
   readonly user?: string;
+  readonly userAgent?: string;
   readonly session?: string;
   readonly traceId?: string;
   readonly provider?: string;

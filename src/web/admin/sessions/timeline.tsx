@@ -16,9 +16,9 @@ import './sessions.css';
 
 /** All calls of a conversation on one line of time, with what they cost. */
 export function Timeline({ found }: { readonly found: Conversation }): ReactNode {
-  const { records = [], byKey, isCut } = found;
+  const { records = [], byCaller, isCut } = found;
   const waterfall = useMemo(() => waterfallOf(records), [records]);
-  const columns = useMemo(() => columnsOf(byKey), [byKey]);
+  const columns = useMemo(() => columnsOf(byCaller), [byCaller]);
   const [chosen, setChosen] = useState<string>();
   const [opened, setOpened] = useState<Step>();
   const { steps, span, busy } = waterfall;
@@ -138,21 +138,23 @@ const WIDE = ['tablet', 'desktop'] as const;
 const ROOM = 'm'.repeat(34);
 const SMALL_ROOM = 'm'.repeat(4);
 
-function columnsOf(byKey: ReadonlySet<number>): readonly Column<Step>[] {
+function columnsOf(byCaller: ReadonlySet<number>): readonly Column<Step>[] {
   const cost = ({ record: { costUsd } }: Step): string =>
     costUsd === undefined ? '' : dollars(Number(costUsd));
+  const sharedBy = ({ id, key }: Step['record']): string =>
+    byCaller.has(id) ? ` same ${key === undefined ? 'user' : 'key'}` : '';
   return [
     { name: 'Start', shownOn: WIDE, cell: ({ offset }) => `+${duration(offset)}` },
     {
       name: 'Call',
       shownOn: WIDE,
       shrinks: true,
-      text: ({ record }) => `✓ ${titleOf(record)}${byKey.has(record.id) ? ' same key' : ''}`,
+      text: ({ record }) => `✓ ${titleOf(record)}${sharedBy(record)}`,
       cell: ({ record }) => (
         <>
           <span className={outcomeOfRecord(record)}>{MARKS[outcomeOfRecord(record)]}</span>{' '}
           {visible(titleOf(record))}
-          {byKey.has(record.id) ? <span className="quiet"> same key</span> : null}
+          <span className="quiet">{sharedBy(record)}</span>
         </>
       ),
     },
