@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import type { CertificateView, GatewayView, Overview, RouteView, ToolRuleView } from '../core/overview.ts';
 import { VERSION } from '../core/version.ts';
 import { knownBackends } from '../server/config/plan/backend-kinds.ts';
@@ -22,6 +23,7 @@ export async function overviewOf(admin: Admin): Promise<Overview> {
   const redactor = admin.redactor();
   const overview: Overview = {
     version: VERSION,
+    machine: hostname(),
     pid: process.pid,
     node: process.version,
     startedAt: new Date(startedAt).toISOString(),

@@ -1,6 +1,8 @@
 /** The response of `/api/overview`, which the pages of the admin UI display. Contains no secrets. */
 export interface Overview {
   readonly version: string;
+  /** The name of the machine or container: behind a load balancer, any of several replicas may answer. */
+  readonly machine: string;
   readonly pid: number;
   readonly node: string;
   /** RFC 3339. */

@@ -57,6 +57,7 @@ function normalised(text: string, running: TestGateway): string {
   return out
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
     .replace(/node-v[\w.-]+/g, '<target>')
+    .replace(/"machine": "[^"]*"/, '"machine": <machine>')
     .replace(/"(version|pid|node|availableCpus|uptimeSeconds)": (?:"v?\d[^"]*"|\d+)/g, '"$1": <$1>')
     .replace(/\b\d+ms\b/g, '<duration>')
     .replace(/127\.0\.0\.1:\d+(?=")/g, '127.0.0.1:<port>')

@@ -162,12 +162,12 @@ function rate(perSecond: number): string {
 
 /** The running program, and its gateways. */
 function Served({ overview }: { readonly overview: Data }): ReactNode {
-  const { version, uptimeSeconds, config, logLevel } = overview;
+  const { version, machine, uptimeSeconds, config, logLevel } = overview;
   return (
     <div>
       <h2>Gateways</h2>
       <p className="quiet">
-        agctl {version}, up {uptimeText(uptimeSeconds)}, configuration{' '}
+        agctl {version} on {visible(machine)}, up {uptimeText(uptimeSeconds)}, configuration{' '}
         <Link to="/config">{visible(config)}</Link>, log level <code>{logLevel}</code>
       </p>
       <RecordedToolCalls isRecording={overview.isRecording}>

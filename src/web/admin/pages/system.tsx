@@ -66,11 +66,12 @@ function Process(): ReactNode {
   const caller = useCaller();
   const { data } = useOverview();
   if (data === undefined) return null;
-  const { version, node, pid, uptimeSeconds, startedAt, config } = data;
+  const { version, machine, node, pid, uptimeSeconds, startedAt, config } = data;
   return (
     <dl className="facts">
       <Fact name="Version">agctl {version}</Fact>
       <Fact name="Node.js">{node}</Fact>
+      <Fact name="Machine">{visible(machine)}</Fact>
       <Fact name="Process">{pid}</Fact>
       <Fact name="Up">{uptimeText(uptimeSeconds)}</Fact>
       <Fact name="Started">

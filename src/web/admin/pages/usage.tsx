@@ -7,6 +7,7 @@ import { visible } from '../../shared/visible.ts';
 import { field, modelOf, routeOf, toolOf } from '../model/fields.ts';
 import { commonPrefix, readMetrics, total } from '../model/metrics.ts';
 import { dollars } from '../model/money.ts';
+import { useOverview } from '../model/overview.ts';
 import { OVERVIEW } from '../model/paths.ts';
 import { type Group, HOUR, type Usage as Recorded, recordedBy, usagePath } from '../model/recorded.ts';
 import { type Entry, useRequests } from '../model/requests.ts';
@@ -128,6 +129,7 @@ const PAGES = { route: 'internal/ui' };
 /** The gateway's own counters since its start. */
 function SinceStart(): ReactNode {
   const { data } = useLoaded<string>('/api/metrics', EVERY);
+  const { data: overview } = useOverview();
   const samples = useMemo(() => (data === undefined ? undefined : readMetrics(data)), [data]);
   if (samples === undefined) return null;
   const prefix = commonPrefix(samples);
@@ -145,6 +147,7 @@ function SinceStart(): ReactNode {
         <Fact name="Output tokens">{tokens('output')}</Fact>
         <Fact name="Cost">{isUnpriced ? 'not known' : dollars(sum('gen_ai_client_cost_usd_total'))}</Fact>
         <Fact name="MCP requests">{count(sum('mcp_requests_total'))}</Fact>
+        {overview === undefined ? null : <Fact name="Counted by">{visible(overview.machine)}</Fact>}
       </dl>
       {isUnpriced ? (
         <p className="panel">
