@@ -1,29 +1,40 @@
 import { dirname, resolve } from 'node:path';
 import { CommandError } from '../core/exit-codes.ts';
-import { loadConfigText, readConfigFile } from '../server/config/load.ts';
+import { membersOf, stringIn } from '../core/foreign.ts';
+import { YamlSource } from '../core/yaml/source.ts';
+import { readConfigFile } from '../server/config/load.ts';
 import { type DatabaseLocation, parseDatabaseUrl } from '../server/database/settings.ts';
 import { configFileOf } from './config-file.ts';
 import type { Context } from './context.ts';
 import { forConfig } from './env-file.ts';
 
-/** Where the database of a configuration is; the path of a SQLite file is absolute. @throws CommandError */
+const URL_PATH = ['config', 'database', 'url'];
+
+/**
+ * Where the database of a configuration is; the path of a SQLite file is absolute. Mistakes in other places, such as variables that are
+ * not set here, are no reason to refuse a copy. @throws CommandError
+ */
 export function configuredDatabase(option: string | undefined, context: Context): DatabaseLocation {
   const file = configFileOf(option, context);
   const text = readConfigFile(file);
   const { env, cwd } = forConfig(context, file);
-  const { config, diagnostics } = loadConfigText(text, file, env);
-  if (config === undefined) {
-    const [first] = diagnostics.filter(({ severity }) => severity === 'error');
+  const { source, diagnostics } = YamlSource.parse(text, file, env);
+  const at = source.valueRange(URL_PATH);
+  const problem = diagnostics.find(
+    ({ range }) =>
+      source.value === undefined ||
+      (range.start.offset < at.end.offset && at.start.offset < range.end.offset),
+  );
+  if (problem !== undefined)
     throw new CommandError(
       'not_ok',
-      `${file}: ${first?.message ?? 'cannot be read'}`,
+      `${file}: ${problem.message}`,
       'agctl config validate shows all problems',
     );
-  }
-  const { database } = config.config;
-  if (database === undefined)
+  const url = stringIn(membersOf(membersOf(membersOf(source.value)['config'])['database'])['url']);
+  if (url === undefined)
     throw new CommandError('usage', `${file} has no config.database`, 'name the configuration with -f');
-  const location = parseDatabaseUrl(database.url);
+  const location = parseDatabaseUrl(url);
   if (typeof location === 'string') throw new CommandError('usage', location);
   if (location.kind === 'postgres') return location;
   const folder = file === '-' ? cwd : dirname(resolve(cwd, file));

@@ -281,6 +281,8 @@ describe('agctl check', () => {
         ),
       ),
     ]);
+    const elsewhere = ['check', '-f', join(folder.path, 'own.yaml'), '--only', 'ports'];
+    expect((await cli(elsewhere, { env })).code).toBe(process.platform === 'linux' ? 0 : 1);
     const another = await checked('another.yaml');
     expect([another.code, another.stdout]).toEqual([
       1,

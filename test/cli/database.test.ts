@@ -342,9 +342,23 @@ describe('agctl database', () => {
     expect(backup.stderr + restore.stderr).not.toContain('hunter22');
   });
 
+  test('mistakes in other places of the configuration are no reason to refuse a copy', async () => {
+    await (await started(at)).close();
+    const text = yaml().replace(/\}$/, ', "binds": 7, "llm": { "models": [{ "name": "$NOT_SET" }] } }');
+    writeFileSync(join(at.folder, 'gateway.yaml'), text);
+    const backup = await at.run('backup', 'mine.db');
+    expect([backup.code, backup.stderr]).toEqual([0, expect.stringContaining('copied')]);
+    expect((await at.run('restore', 'mine.db')).code).toBe(0);
+  });
+
   test.each([
     ['no config.database', 'gateways: { default: { port: 0 } }', /has no config.database/],
-    ['an error', 'gateways: 1', /gateway\.yaml: /],
+    ['an error of its syntax', 'config: [', /gateway\.yaml: /],
+    [
+      'a variable that is not set in its URL',
+      yaml('sqlite://./$NOT_SET/data.db'),
+      /gateway\.yaml: .*NOT_SET/,
+    ],
   ])('a configuration with %s is refused', async (_, text, problem) => {
     await using other = await place(text);
     const { code, stderr } = await other.run('backup');

@@ -1,3 +1,4 @@
+import { readlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { resolve } from 'node:path';
 import { pathText } from '../../core/diagnostic.ts';
@@ -78,7 +79,7 @@ async function checkPort(
   if (found === undefined) return ok(shown.replace(' ', ' is free '));
   const gateway = found.isInUse ? await running() : undefined;
   const isOfGateway = gateway !== undefined && isPortOf(gateway, port, role);
-  if (isOfGateway && isSame(gateway.config, file))
+  if (isOfGateway && isSame(gateway, file))
     return skip(
       `${shown} is in use by the gateway of ${gateway.shown}, which is running already${role === 'gateway' ? ' (`agctl proxy shutdown` stops it)' : ''}`,
     );
@@ -98,8 +99,18 @@ function isPortOf(
   return role === 'admin' || signalPorts === undefined || signalPorts.includes(port);
 }
 
-/** Whether a gateway has the file that is checked, as far as the names of both tell. */
-const isSame = (config: string, file: string): boolean => resolve(config) === resolve(file);
+/** Whether a gateway has the file that is checked, as far as the names of both tell: its name may be relative to another folder. */
+const isSame = ({ config, pid }: RunningGateway, file: string): boolean =>
+  [resolve(config), resolve(folderOf(pid), config)].includes(resolve(file));
+
+/** The working folder of a process of this machine, as far as the kernel tells. */
+function folderOf(pid: number): string {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`);
+  } catch {
+    return '.';
+  }
+}
 
 const DEFAULT_ADMIN = 'localhost:15000';
 type Settings = NonNullable<CheckContext['config']>['config'];

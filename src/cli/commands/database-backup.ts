@@ -3,6 +3,7 @@ import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { DatabaseError } from '../../server/database/driver.ts';
 import { configuredDatabase, postgresTools } from '../configured-database.ts';
 import type { Run } from '../context.ts';
+import { withoutSqliteWarning } from '../sqlite-warning.ts';
 
 interface Options {
   readonly operands?: readonly string[];
@@ -17,6 +18,7 @@ export const run: Run<Options> = async ({ operands: [target] = [], file }, conte
       location.url,
       (url) => `pg_dump --format=custom --table='agctl_*' --file=${target ?? 'agctl.dump'} '${url}'`,
     );
+  withoutSqliteWarning();
   const [{ backUpSqlite }, { backupPath }] = await Promise.all([
     import('../../server/database/sqlite-restore.ts'),
     import('../../server/database/sqlite-backup.ts'),

@@ -14,6 +14,7 @@ import { configFileOf } from '../config-file.ts';
 import { configuredDatabase, postgresTools } from '../configured-database.ts';
 import type { Run } from '../context.ts';
 import { forConfig } from '../env-file.ts';
+import { withoutSqliteWarning } from '../sqlite-warning.ts';
 
 interface Options {
   readonly operands: readonly string[];
@@ -33,6 +34,7 @@ export const run: Run<Options> = async ({ operands: [copy = ''], file, reviveKey
       (url) => `pg_restore --clean --if-exists --no-owner --single-transaction --dbname='${url}' ${copy}`,
     );
   }
+  withoutSqliteWarning();
   const { revokeAsIn } = await import('../../server/budgets/revoked-keys.ts');
   const { restoreSqlite } = await import('../../server/database/sqlite-restore.ts');
   const event = { action: 'database.restore', target: location.path };

@@ -79,6 +79,7 @@ export interface RunningGateway {
   readonly shown: string;
   /** Its configuration file, as its command line names it. */
   readonly config: string;
+  readonly pid: number;
   /** Its ports for requests. */
   readonly ports: readonly number[];
   /** Its ports for metrics and readiness; undefined if it is of a version that does not tell. */
@@ -103,6 +104,7 @@ export async function identityAt(
       ? {
           shown: `${escapeControls(config)} (pid ${pid})`,
           config,
+          pid,
           ports: elementsOf(gateways)
             .map((one) => membersOf(one)['port'])
             .filter(isNumber),

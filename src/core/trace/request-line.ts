@@ -16,7 +16,10 @@ export function requestLine(state: State | undefined): string {
 /** The source of the request, if the trace contains it. */
 export function sourceOf(state: State | undefined): string {
   const { address, port } = partOf(state, 'source');
-  return typeof port === 'number' ? `${textIn(address)}:${port}` : textIn(address);
+  const host = textIn(address);
+  // 0: a trusted proxy has named the client without its port.
+  if (typeof port !== 'number' || port === 0) return host;
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
 function mcpCall(state: State | undefined, request: State): string {

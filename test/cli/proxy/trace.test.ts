@@ -50,6 +50,19 @@ describe('trace text', () => {
     expect([code, stdout]).toEqual([0, TEXT + TEXT]);
   });
 
+  test('trace text shows a client that a proxy has named without a port, which nobody knows', async () => {
+    for (const [address, shown] of [
+      ['203.0.113.7', '203.0.113.7'],
+      ['2001:db8::1', '2001:db8::1'],
+    ]) {
+      const lines = LINES.map((line) =>
+        line.replace('"127.0.0.1"', `"${address}"`).replace(/"port":50412/, '"port":0'),
+      );
+      await using admin = await traced(`data: ${lines.join('\n\ndata: ')}\n\n`);
+      expect((await trace(admin)).stdout.split('\n')[0]).toMatch(new RegExp(` from ${shown}$`));
+    }
+  });
+
   test('trace text escapes terminal control characters', async () => {
     const hostile = JSON.stringify({
       eventStart: null,
