@@ -18,8 +18,21 @@ import { type DatabaseConfig, type DatabaseLocation, parseDatabaseUrl } from './
 
 const SCOPE = 'agctl::database';
 
-/** Changes nothing, but fails where nothing can be changed. */
-const PROBE: Statement = { sql: `UPDATE ${VERSIONS} SET version = version WHERE 1 = 0` };
+/**
+ * Changes nothing, but fails where nothing can be written. SQLite writes no page that stays the same (`btreeOverwriteContent`), and fills
+ * those that it has: only a row that needs further pages fails on a full disk.
+ */
+const PROBES: Readonly<Record<Database['kind'], readonly Statement[]>> = {
+  sqlite: probeWith('zeroblob(16384)'),
+  postgres: probeWith('0'),
+};
+
+function probeWith(version: string): readonly Statement[] {
+  return [
+    { sql: `INSERT INTO ${VERSIONS} (feature, version) VALUES ('probe', ${version})` },
+    { sql: `DELETE FROM ${VERSIONS} WHERE feature = 'probe'` },
+  ];
+}
 
 export interface GatewayDatabaseOptions {
   readonly config: DatabaseConfig;
@@ -102,7 +115,7 @@ export class GatewayDatabase implements Database {
     // Nothing else may use the database for a long time.
     this.#probe ??= setTimeout(() => {
       this.#probe = undefined;
-      this.transaction([PROBE]).catch(() => undefined);
+      this.transaction(PROBES[this.kind]).catch(() => undefined);
     }, this.#options.limits.databaseRetry).unref();
   }
 

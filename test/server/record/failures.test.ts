@@ -1,5 +1,5 @@
 import { DatabaseSync } from 'node:sqlite';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test, vi } from 'vitest';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { CHAT, chat, llmProvider } from '../../kit/llm-provider.ts';
@@ -116,16 +116,23 @@ describe('while the database fails', () => {
     await using recording = await recordingGateway({
       record: { payloads: 'full' },
       more: llmSection(provider),
-      options: { limits: QUICK },
+      options: { limits: { ...QUICK, databaseRetry: 20 } },
     });
     const { database } = recording.gate.live.served.runtime;
+    if (database === undefined) throw new Error('there is a database');
     // The most pages that the file may have; the kernel reports a full disk at the same place.
-    await database?.transaction([{ sql: 'PRAGMA max_page_count = 1' }]);
+    await database.transaction([{ sql: 'PRAGMA max_page_count = 1' }]);
     const long = { ...CHAT, messages: [{ role: 'user', content: 'word '.repeat(20_000) }] };
     expect((await chat(recording.gate, long)).status).toBe(200);
     await until(() => recording.gate.log.some((line) => line.includes('the disk is full')));
-    await database?.transaction([{ sql: 'PRAGMA max_page_count = 100000' }]);
+    // The outage does not end before something can be written: it lasts since the first failure.
+    const since = database.outage?.since;
+    const transaction = vi.spyOn(database, 'transaction');
+    await until(() => transaction.mock.calls.length > 6);
+    expect([since, database.outage?.since]).toEqual([expect.any(Number), since]);
+    await database.transaction([{ sql: 'PRAGMA max_page_count = 100000' }]);
     await recording.records('', 1);
+    await until(() => database.outage === undefined);
   });
 
   test('a database that is not reachable answers searches with status 503 and why', async () => {
