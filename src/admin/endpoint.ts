@@ -10,7 +10,7 @@ export type Method = 'GET' | 'POST';
 export interface Endpoint {
   readonly path: string;
   readonly methods: Readonly<Partial<Record<Method, Access>>>;
-  /** Whether the response may take a while, so that a silent connection is no sign of a failure. */
+  /** Whether the response may take a while, so that a silent connection is not a sign of a failure. */
   readonly isSlow?: boolean;
   /**
    * Answers through `reply`, or returns what `reply.send` accepts. A thrown error becomes status 500 with its message.

@@ -10,6 +10,6 @@ export interface CallerView {
   readonly title?: string;
   /** Path that ends the session of the browser, if it has one that can be ended. */
   readonly signOut?: string;
-  /** Why it is no higher one, in words. */
+  /** Why it is not a higher one, in words. */
   readonly reason?: string;
 }

@@ -82,7 +82,7 @@ const COUNT_NAME =
   /(?:^|[-_])(?:max\w{0,40}tokens?|(?:min|total|num|input|output|prompt|completion|thinking)\w{0,40}tokens)$|^tokens?[-_]?(?:limit|budget|count|per)/i;
 const COUNT = /^\d{1,9}(?:\.\d{1,3})?\s?[kKmM]?$/;
 
-/** Whether a name means a number of tokens. Only its values that are `isTokenCount` are no credentials. */
+/** Whether a name means a number of tokens. Only its values that are `isTokenCount` are not credentials. */
 export const isTokenCountName = (name: string): boolean => COUNT_NAME.test(name);
 
 /** Whether a value can be a number of tokens: `5000`, `5k`. */

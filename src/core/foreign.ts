@@ -71,7 +71,7 @@ export function jsonIn(text: string): unknown {
 /** Whether a text is JSON. */
 export const isJson = (text: string): boolean => jsonIn(text) !== undefined;
 
-/** Decodes `%xx`. A text with escapes that are no UTF-8 stays as it is. */
+/** Decodes `%xx`. A text with escapes that are not UTF-8 stays as it is. */
 export function decodedUri(text: string): string {
   try {
     return decodeURIComponent(text);

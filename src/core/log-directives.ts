@@ -9,7 +9,7 @@ export interface Directive {
   readonly level: DirectiveLevel;
 }
 
-/** A text that is no list of directives. `message` is the first line of what `POST /logging` answers. */
+/** A text that is not a list of directives. `message` is the first line of what `POST /logging` answers. */
 export class InvalidDirectives extends Error {
   /** The clause that is wrong, and what would be right. */
   readonly clause: string;

@@ -130,7 +130,7 @@ export function addEvent(trace: TraceModel, json: unknown): TraceModel {
 
 /**
  * Whether an expression has no value for a field of the access log, which then omits the field: only those are evaluated
- * after the end of the request. That a request has no such value is no problem.
+ * after the end of the request. That a request has no such value is not a problem.
  */
 const isOmittedField = ({ verdict }: TraceModel, { message, severity }: ReadEvent): boolean =>
   verdict !== undefined && message.type === 'cel' && severity === 'warn';

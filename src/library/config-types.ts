@@ -2425,7 +2425,7 @@ export type RequestRedirect = {
  */
 export type Delay = {
   /**
-   * How long requests wait: a duration such as `2s`, or a CEL expression for a duration or a number of ms, such as `random() < 0.1 ? 500 : 0`. At most 5m; zero, less, or an expression that fails is no delay.
+   * How long requests wait: a duration such as `2s`, or a CEL expression for a duration or a number of ms, such as `random() < 0.1 ? 500 : 0`. At most 5m; zero, less, or an expression that fails is not a delay.
    */
   duration: string;
 } | null;

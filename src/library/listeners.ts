@@ -35,7 +35,7 @@ export class Listeners {
   ): () => void {
     if (!Object.hasOwn(this.#of, name))
       throw new TypeError(`unknown event \`${name}\`: expected ${Object.keys(this.#of).join(' or ')}`);
-    if (typeof listener !== 'function') throw new TypeError(`the listener of \`${name}\` is no function`);
+    if (typeof listener !== 'function') throw new TypeError(`the listener of \`${name}\` is not a function`);
     const all: ListenersOf<Name> = this.#of[name];
     all.add(listener);
     this.#update();

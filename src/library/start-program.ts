@@ -26,7 +26,7 @@ export interface Program {
   readonly live: LiveConfig;
   readonly listeners: Listeners;
   readonly sockets: GatewaySockets;
-  /** What the next reload reads, if the configuration is no file. */
+  /** What the next reload reads, if the configuration is not a file. */
   readonly source: { text: string };
   readonly isFile: boolean;
   readonly recorder: ProgramRecorder | undefined;

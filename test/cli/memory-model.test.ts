@@ -343,10 +343,13 @@ test('without the runtime, files that are no sentence model are refused, and not
   const tokenizer = join(own.path, 'tiny/tokenizer.json');
   const words = readFileSync(tokenizer);
   for (const [change, message] of [
-    [model.subarray(0, half), /model\.onnx is no ONNX model, or is damaged or was not copied completely/],
-    [Buffer.concat([model.subarray(0, half), Buffer.alloc(model.length)]), /model\.onnx is no ONNX model/],
-    [Buffer.alloc(0), /model\.onnx is no ONNX model/],
-    [Buffer.from('{"not": "a model"}'), /model\.onnx is no ONNX model/],
+    [model.subarray(0, half), /model\.onnx is not an ONNX model, or is damaged or was not copied completely/],
+    [
+      Buffer.concat([model.subarray(0, half), Buffer.alloc(model.length)]),
+      /model\.onnx is not an ONNX model/,
+    ],
+    [Buffer.alloc(0), /model\.onnx is not an ONNX model/],
+    [Buffer.from('{"not": "a model"}'), /model\.onnx is not an ONNX model/],
     [Buffer.from(model.toString('latin1').replaceAll('input_ids', 'pix_value'), 'latin1'), /wants pix_value/],
   ] as const) {
     writeFileSync(modelFile(own.path), change);

@@ -180,7 +180,7 @@ describe('mistakes in JavaScript', () => {
     expect(() => on('requests' as never, () => undefined)).toThrow(
       'unknown event `requests`: expected request or log',
     );
-    expect(() => on('request', undefined as never)).toThrow('the listener of `request` is no function');
+    expect(() => on('request', undefined as never)).toThrow('the listener of `request` is not a function');
     await reload(answering(202));
     expect((await handle(new Request('http://localhost/'))).status).toBe(202);
     await close();

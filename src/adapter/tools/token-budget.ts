@@ -1,6 +1,6 @@
 import { matchingPart } from '../memory/search/matching-part.ts';
 
-/** Characters that are no letters of an alphabet: of Chinese or Japanese, each is a token. Of others, about four make one. */
+/** Characters that are not letters of an alphabet: of Chinese or Japanese, each is a token. Of others, about four make one. */
 const OTHER_SCRIPTS = /[\u0500-\uffff]/g;
 const PER_TOKEN = 4;
 
@@ -21,7 +21,7 @@ function cut(text: string, query: string, tokens: number): string {
   return matchingPart(text, query, Math.floor(text.length * share));
 }
 
-/** Fewer tokens than this are no passage that says something. */
+/** Fewer tokens than this are not a passage that says something. */
 const LEAST = 20;
 
 /**

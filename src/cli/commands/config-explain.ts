@@ -25,7 +25,7 @@ export const run: Run<Options> = async ({ operands = [] }, context) => {
   return EXIT_CODES.ok.code;
 };
 
-/** Pages of the manual that are no commands. npm installs none of a package in a folder, so their files are named. */
+/** Pages of the manual that are not commands. npm installs none of a package in a folder, so their files are named. */
 const PAGES: Readonly<Record<string, string>> = {
   expressions: 'agctl-expressions.7',
   config: 'agctl-config.5',

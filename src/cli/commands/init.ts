@@ -51,7 +51,7 @@ export const run: Run<Options> = async (options, context) => {
   if (!isAsked && !options.yes)
     throw new CommandError(
       'usage',
-      'init asks questions, and this is no terminal',
+      'init asks questions, and this is not a terminal',
       'agctl init --yes --with mcp,llm,memory',
     );
   const files = newFiles(folder, shown);

@@ -1,7 +1,7 @@
 import { isRecord } from '../../core/foreign.ts';
 import { isSecretName } from './variables.ts';
 
-/** A number, also as text: `1e-6` is no number in the YAML of Python. */
+/** A number, also as text: `1e-6` is not a number in the YAML of Python. */
 export function numeric(value: unknown): number | undefined {
   const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
   return typeof number === 'number' && Number.isFinite(number) ? number : undefined;

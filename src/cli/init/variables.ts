@@ -130,10 +130,10 @@ export function variableName(text: string): string {
   return /^\d/.test(trimmed) || trimmed === '' ? `KEY_${trimmed}` : trimmed;
 }
 
-/** Names that are no credentials wherever values are displayed, but often are in an environment. */
+/** Names that are not credentials wherever values are displayed, but often are in an environment. */
 const SHORT_NAME = /(?:^|[_-])(?:key|pass|pwd|pat|pin|auth|sig|dsn|jwt|creds?)$/i;
 
-/** Values of variables that are no secrets by their form: numbers, words, paths, and URLs without credentials. */
+/** Values of variables that are not secrets by their form: numbers, words, paths, and URLs without credentials. */
 const PLAIN_VALUE =
   /^(?:|true|false|\d{1,9}|[a-z]{1,16}(?:-[a-z]{1,16})?|https?:\/\/[^@?\s]*|(?:[.~]?\/|[A-Za-z]:\\)[^\n]*)$/;
 

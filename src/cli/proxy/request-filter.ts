@@ -24,7 +24,7 @@ export type TextFilter = keyof typeof TEXT_FILTERS;
 
 export type FilterTexts = { readonly [Name in TextFilter | 'status']?: string | undefined };
 
-/** A text that is no filter of statuses. */
+/** A text that is not a filter of statuses. */
 export class InvalidStatusFilter extends Error {
   readonly part: string;
 

@@ -83,7 +83,7 @@ export const HTTP_LIMITS = {
   formParts: 1_000,
   formHeaderBytes: 4 * KIB,
   /**
-   * Nesting of any other JSON text that is parsed; a deeper one is no JSON. Functions that call themselves for each level
+   * Nesting of any other JSON text that is parsed; a deeper one is not JSON. Functions that call themselves for each level
    * have stack for about 5,000.
    */
   parsedJsonDepth: 1_000,

@@ -95,7 +95,7 @@ function layersMarked(schema: Schema): boolean {
   return layerMeta(schema).some((meta) => meta.secret === true);
 }
 
-/** Whether it is no secret, although it is in one: `.meta({ secret: false })`, such as the path of a file. */
+/** Whether it is not a secret, although it is in one: `.meta({ secret: false })`, such as the path of a file. */
 function layersOpen(schema: Schema): boolean {
   return layerMeta(schema).some((meta) => meta.secret === false);
 }

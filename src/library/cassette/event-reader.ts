@@ -2,7 +2,7 @@ import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { parseExactly } from '../../server/llm/chat/exact-json.ts';
 import type { StreamEvent } from './format.ts';
 
-/** Reads the events of a stream from its chunks, which may end anywhere. Comments, such as keepalives, are no events. */
+/** Reads the events of a stream from its chunks, which may end anywhere. Comments, such as keepalives, are not events. */
 export class EventReader {
   readonly events: StreamEvent[] = [];
   readonly #decoder = new TextDecoder();

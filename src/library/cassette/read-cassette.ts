@@ -7,7 +7,7 @@ import { LIMITS } from '../../core/limits.ts';
 import { parseExactly } from '../../server/llm/chat/exact-json.ts';
 import { type Cassette, type Exchange, FORMAT, schemas } from './format.ts';
 
-/** A file that is no cassette. The message begins with the file and, if it is about a line, its number. */
+/** A file that is not a cassette. The message begins with the file and, if it is about a line, its number. */
 export class CassetteError extends Error {
   constructor(file: string, line: number | undefined, problem: string) {
     super(`${file}${line === undefined ? '' : `:${line}`}: ${problem}`);

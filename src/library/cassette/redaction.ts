@@ -37,7 +37,7 @@ export class Redaction {
   }
 
   #remember(value: string): void {
-    // With and without a scheme, which is no secret itself; and the pairs of cookies.
+    // With and without a scheme, which is not a secret itself; and the pairs of cookies.
     const [, scheme = '', credentials = value] = /^([a-z][\w-]*) +(\S.*)$/is.exec(value) ?? [];
     const parts = [credentials, ...credentials.split(/[\s;,]+/)];
     parts.push(...value.split(/;\s*/).map((pair) => pair.replace(/^[^=]*=/, '')));

@@ -47,7 +47,7 @@ export interface GatewayMatchers<Result> {
    * it. A call of a tool that no server has looks the same.
    */
   toHaveDeniedTool(tool: string): Result;
-  /** The last request was refused by this policy. Calls of tools that `mcpAuthorization` denies are no refused requests. */
+  /** The last request was refused by this policy. Calls of tools that `mcpAuthorization` denies are not refused requests. */
   toBeDeniedBy(policy: DenyingPolicy): Result;
   /** All requests together cost so many USD, give or take a millionth. Rejects if a model that was used has no price. */
   toHaveCost(usd: number): Result;

@@ -31,7 +31,7 @@ const failure = z.strictObject({
   headers: z.record(z.string(), z.string()).optional(),
 });
 
-/** Refuses what is no answer: tests in JavaScript have no types, and a mistyped member would be an empty answer. @throws TypeError */
+/** Refuses what is not an answer: tests in JavaScript have no types, and a mistyped member would be an empty answer. @throws TypeError */
 export function checkAnswer(answer: unknown): void {
   if (typeof answer === 'string') return;
   const { error } = (isRecord(answer) && 'status' in answer ? failure : reply).safeParse(answer);

@@ -53,7 +53,7 @@ export interface AuditEvent {
   readonly action: string;
   readonly outcome: AuditOutcome;
   readonly actor: Actor;
-  /** Absent for what was no request. */
+  /** Absent for what was not a request. */
   readonly from?: Origin | undefined;
   /** What was changed, such as the id of a key or the path of a file. */
   readonly target?: string | undefined;

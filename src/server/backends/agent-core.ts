@@ -41,7 +41,7 @@ function pathOf({ agentRuntimeArn, qualifier }: AgentCore): string {
   return `/runtimes/${encodeURIComponent(agentRuntimeArn)}/invocations${query}`;
 }
 
-/** Services of AWS that are no models. Every request invokes the agent, whatever its path. */
+/** Services of AWS that are not models. Every request invokes the agent, whatever its path. */
 export const aws = defineBackend({
   key: 'aws',
   schema: mapping('A service of AWS.', { agentCore }),

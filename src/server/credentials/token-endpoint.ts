@@ -58,7 +58,7 @@ export interface TokenEndpoint {
   close(): Promise<void>;
 }
 
-/** Tokens that are no access tokens have the type `N_A` (RFC 8693 §2.2.1). */
+/** Tokens that are not access tokens have the type `N_A` (RFC 8693 §2.2.1). */
 const ANY_TOKEN = { recognizedTokenTypes: { n_a: () => undefined } };
 
 /** Compiles the endpoint of an authorization server; undefined if its address cannot be used, which is reported. */

@@ -71,7 +71,7 @@ const unescaped = (value: string | undefined): string | undefined =>
 /** `URI:spiffe://a/b, DNS:a.example`: Node.js writes a value with a comma or quote as a JSON string. */
 function namesIn(subjectAltName: string): string[] {
   const names: string[] = [];
-  // Sticky: what is inside a quoted value is no entry of its own.
+  // Sticky: what is inside a quoted value is not an entry of its own.
   for (const [, type, text = ''] of subjectAltName.matchAll(
     /(?:^|, )([^:,"]+):("(?:[^"\\]|\\.)*"|[^,]*)/gy,
   )) {

@@ -140,7 +140,7 @@ export function rejectVariants(reads: ReadMembers, { body }: RequestContext): vo
   if (reads.isEmpty) return;
   const bytes = body.captured ?? body.prefix;
   if (bytes === undefined || bytes.length === 0) return;
-  // Undefined if it is no JSON, of which no member is read.
+  // Undefined if it is not JSON, of which no member is read.
   const value = knownJson(bytes) ?? jsonIn(bytes.toString('utf8'));
   const variant = reads.variant(value);
   if (variant !== undefined)

@@ -82,7 +82,7 @@ function textIn(value: string, isDeclared: boolean): EncodedText | undefined {
 /** `data:[type][;parameters][;base64],…` (RFC 2397). */
 const DATA_URL = /^data:((?:[\w.+-]+\/[\w.+*-]+)?(?:;[\w.+-]+=[\w.+"-]*)*)(;base64)?,/i;
 
-/** The texts of a `data:` URL, none if its bytes are no text; undefined for any other string. */
+/** The texts of a `data:` URL, none if its bytes are not text; undefined for any other string. */
 export function textsInDataUrl(value: string): EncodedText[] | undefined {
   const [head, type = '', isEncoded] = DATA_URL.exec(value) ?? [];
   if (head === undefined) return undefined;

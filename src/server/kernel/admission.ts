@@ -4,7 +4,7 @@ import { membersOf } from '../../core/foreign.ts';
 import { Slot, type SlotHolder } from './slot.ts';
 
 /**
- * What a policy says of a credential: what it knows of it, or undefined if it lets nobody in with it. A rejection is no answer:
+ * What a policy says of a credential: what it knows of it, or undefined if it lets nobody in with it. A rejection is not an answer:
  * what has begun goes on.
  */
 type Find = (credential: string) => unknown;

@@ -24,7 +24,7 @@ const CREDENTIALS = new Set([
   'ocp-apim-subscription-key',
 ]);
 
-/** Fields of nearly all requests that are no credential: the other checks of them took 0.8 µs per call. */
+/** Fields of nearly all requests that are not credentials: the other checks of them took 0.8 µs per call. */
 const ORDINARY = new Set([
   'host',
   'accept',

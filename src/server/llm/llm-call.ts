@@ -65,7 +65,7 @@ export interface LlmCall {
   estimated?: string | undefined;
   /** UTF-8 bytes of model output seen so far. */
   outputBytes?: number | undefined;
-  /** `outputBytes` are those of a whole response that was too long to be read, or is no JSON. */
+  /** `outputBytes` are those of a whole response that was too long to be read, or is not JSON. */
   isUnread?: boolean;
   /** Copies a non-streaming response until `finalize` reads it. */
   nonStreaming?: { see(chunk: Buffer): void; finalize(call: LlmCall): void } | undefined;

@@ -4,7 +4,7 @@ import type { MeasuredTool } from '../kernel/probe.ts';
 /** Longest name that is shown, in characters: names have up to 128 ("Tool Names" of MCP 2025-11-25), but servers send others. */
 const SHOWN_NAME = 128;
 
-/** Measures the definition of a tool, given as JSON text. Undefined if it is no object, which clients do not see. */
+/** Measures the definition of a tool, given as JSON text. Undefined if it is not an object, which clients do not see. */
 export function measuredTool(name: string, definition: string): MeasuredTool | undefined {
   if (!definition.startsWith('{')) return undefined;
   let longest: MeasuredTool['longest'] = { member: '', bytes: 0 };

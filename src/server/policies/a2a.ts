@@ -57,7 +57,7 @@ function methodOf(body: Buffer | undefined): string {
   return typeof method === 'string' && /^[\w/.-]{1,64}$/.test(method) ? method : 'unknown';
 }
 
-/** Replaces the URLs of a card. A response that is no card stays as it is. */
+/** Replaces the URLs of a card. A response that is not a card stays as it is. */
 async function rewriteCard(
   ctx: RequestContext,
   reply: Reply,

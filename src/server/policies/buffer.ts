@@ -65,7 +65,7 @@ export const buffer = definePolicy({
 });
 
 async function bufferRequest(ctx: RequestContext, { limit, isClosed }: Side): Promise<void> {
-  // What follows the handshake of a WebSocket is no body.
+  // What follows the handshake of a WebSocket is not a body.
   if (handshake.get(ctx) !== undefined) return;
   await ctx.body.capture(limit);
   const { captured } = ctx.body;

@@ -10,7 +10,7 @@ import { definePolicy } from '../kernel/policy.ts';
 
 const schema = mapping('Delays requests, to test how clients and services handle slow responses.', {
   duration: nonEmpty.describe(
-    `How long requests wait: a duration such as \`2s\`, or a CEL expression for a duration or a number of ms, such as \`random() < 0.1 ? 500 : 0\`. At most ${durationText(LIMITS.injectedDelay)}; zero, less, or an expression that fails is no delay.`,
+    `How long requests wait: a duration such as \`2s\`, or a CEL expression for a duration or a number of ms, such as \`random() < 0.1 ? 500 : 0\`. At most ${durationText(LIMITS.injectedDelay)}; zero, less, or an expression that fails is not a delay.`,
   ),
 });
 

@@ -48,7 +48,7 @@ function checkKeysAreKnown(
   context.addIssue({
     code: 'custom',
     message:
-      'expected `jwks`: the issuer is no http or https URL, at which metadata could say where its keys are',
+      'expected `jwks`: the issuer is not an http or https URL, at which metadata could say where its keys are',
     params: { code: 'AGW0105' },
   });
 }

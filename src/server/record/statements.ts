@@ -136,7 +136,7 @@ function addUsage(batch: readonly QueuedRecord[]): Statement {
       );
       continue;
     }
-    // A failure of the gateway is no call of the service, which may have used tokens before.
+    // A failure of the gateway is not a call of the service, which may have used tokens before.
     add(
       keys.map((value, index) => (SERVICES.has(USAGE_KEYS[index] ?? '') ? '' : value)),
       USAGE_SUMS.map((name) => ended[name] ?? 0),

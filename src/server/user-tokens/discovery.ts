@@ -157,7 +157,7 @@ function serverIn(
     const text = metadata[name];
     if (text === undefined || text === null) return undefined;
     if (typeof text === 'string' && isSecure(text, server)) return text;
-    throw new Error(`its metadata has a \`${name}\` that is no https URL`);
+    throw new Error(`its metadata has a \`${name}\` that is not an https URL`);
   };
   const authorization = endpoint('authorization_endpoint');
   const token = endpoint('token_endpoint');

@@ -3,7 +3,7 @@ import { compactDecrypt } from 'jose/jwe/compact/decrypt';
 import { CompactEncrypt } from 'jose/jwe/compact/encrypt';
 import { isRecord, parseJson } from '../../core/foreign.ts';
 
-/** What a value may be used for: an encrypted token is no sign-in. */
+/** What a value may be used for: an encrypted token is not a sign-in. */
 type Purpose = 'token' | 'sign-in' | 'client';
 
 /**

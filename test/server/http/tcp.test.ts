@@ -357,7 +357,7 @@ describe('listeners that cannot be served', () => {
       ],
       'cannot share port',
     ],
-    ['a mesh', [{ protocol: 'HBONE' }], 'no part of a service mesh'],
+    ['a mesh', [{ protocol: 'HBONE' }], 'not part of a service mesh'],
   ] as const)
     test(name, async () => {
       await expect(bind([...listeners])).rejects.toThrow(expected);

@@ -216,7 +216,7 @@ test('keys are read with TLS, unless the issuer itself is configured without it'
 test('jwtAuth needs `jwks` for an issuer that is no URL', async () => {
   for (const jwtAuth of [{ issuer: 'ci.example.com' }, { providers: [{ issuer: 'ci.example.com' }] }])
     await expect(answeringGateway({ jwtAuth })).rejects.toThrow(
-      'expected `jwks`: the issuer is no http or https URL',
+      'expected `jwks`: the issuer is not an http or https URL',
     );
 });
 

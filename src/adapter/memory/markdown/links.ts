@@ -107,7 +107,7 @@ function targetsOf(line: string): string[] {
   return other === undefined ? found : [...found, other];
 }
 
-/** Where the pages of the folder are on their site, for links that are no relative paths. */
+/** Where the pages of the folder are on their site, for links that are not relative paths. */
 export interface SiteBase {
   /** `https://example.com`, in lower case; undefined if only the path is known. */
   readonly origin: string | undefined;

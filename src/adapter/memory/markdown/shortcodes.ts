@@ -97,7 +97,7 @@ function scriptsIn(lines: readonly string[]): Map<number, number> {
 
 /**
  * Removes shortcodes of Hugo: keeps the text between them, their titles, and addresses where they are the target of a link. Scripts
- * in shortcodes become code, so that their comments are no headings. Code is left as it is. Never fails: anything else is text. The time
+ * in shortcodes become code, so that their comments are not headings. Code is left as it is. Never fails: anything else is text. The time
  * is linear in the length of the text.
  */
 export function withoutShortcodes(text: string): string {

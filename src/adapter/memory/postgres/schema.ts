@@ -116,7 +116,7 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
   [
     // Words of the name, for lookups that ignore case and punctuation; older rows get an approximation.
     `ALTER TABLE memory_entities ADD COLUMN IF NOT EXISTS name_key text COLLATE "C" NOT NULL DEFAULT ''`,
-    // What search_nodes searches; null for all but entities of agents, and for the end of a relation that is no entity.
+    // What search_nodes searches; null for all but entities of agents, and for the end of a relation that is not an entity.
     'ALTER TABLE memory_entities ADD COLUMN IF NOT EXISTS folded text',
     // From when the time-to-live counts; null for what never expires.
     'ALTER TABLE memory_entities ADD COLUMN IF NOT EXISTS stored_at text COLLATE "C"',

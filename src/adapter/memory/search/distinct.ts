@@ -40,7 +40,7 @@ type Passage = {
 /**
  * Merges passages that almost repeat each other: the same page in two versions, or a paragraph that several pages share. Their place
  * is better used by another passage. Passages that a third one resembles belong together even if they resemble each other less, so
- * that it does not matter which of them is best. One that has a word of the query that the other lacks is no copy of it: pages made
+ * that it does not matter which of them is best. One that has a word of the query that the other lacks is not a copy of it: pages made
  * from a template differ only in such words. It stands for those that lack the word.
  *
  * @param passages best first
@@ -126,7 +126,7 @@ function copyOf<T>(best: Read<T>): (copy: Read<T>) => Copy<T> {
 const DENIALS =
   /\b(?:not|no|never|none|without|cannot|nicht|kein\w*|nie|niemals|ohne)\b|n['’]t\b|不|没|沒|ない|なく|ません/giu;
 
-/** Whether both deny equally often: `may enter` and `may not enter` differ in one word and are no copies. */
+/** Whether both deny equally often: `may enter` and `may not enter` differ in one word and are not copies. */
 function deniesLike(one: string, other: string): boolean {
   return (one.match(DENIALS)?.length ?? 0) === (other.match(DENIALS)?.length ?? 0);
 }

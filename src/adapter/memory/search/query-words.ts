@@ -10,7 +10,7 @@ export interface SearchedWord {
 export interface QueryWord extends SearchedWord {
   /**
    * The parts of a compound, if it has several that say something. A text that has all of them has the compound; they
-   * are no further words, because a compound would count several times.
+   * are not further words, because a compound would count several times.
    */
   readonly parts: readonly SearchedWord[];
 }

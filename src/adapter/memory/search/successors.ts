@@ -122,7 +122,7 @@ function supersedes(
 ): boolean {
   if (later.seq <= earlier.seq) return false;
   if (!isSameVoice(later, earlier)) return false;
-  // What marks the change is no subject that both have.
+  // What marks the change is not a subject that both have.
   const [said, saidThen] = [
     tellingStems(withoutChange(later.content)),
     tellingStems(withoutChange(earlier.content)),
@@ -157,9 +157,9 @@ function decision(best: readonly Judged[], earlier: Turn): Turn | undefined {
 function isSameVoice(later: Turn, earlier: Turn): boolean {
   if (later.role === 'assistant') return false;
   const isSame = nameOf(later) === nameOf(earlier);
-  // What somebody says of themselves is no news of somebody else.
+  // What somebody says of themselves is not news of somebody else.
   if (later.sessionId === earlier.sessionId) return isSame || !saysOfOneself(saidIn(later.content));
-  // A role is no person: the users of two agents are two.
+  // A role is not a person: the users of two agents are two.
   return isSame && (nameOf(later) !== undefined || later.agentId === earlier.agentId);
 }
 

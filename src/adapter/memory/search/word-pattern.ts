@@ -1,6 +1,6 @@
 /**
  * A pattern for any of some words and phrases, as whole words, whatever their case. In them, `~` stands for the endings of an
- * English verb without its `e`, `*` for any letters, `…` for a few words in between, which are no part of the match, and `$`
+ * English verb without its `e`, `*` for any letters, `…` for a few words in between, which are not part of the match, and `$`
  * for the end of the clause; everything else is a regular expression.
  */
 export function anyOf(...lists: readonly (readonly string[])[]): string {

@@ -95,7 +95,7 @@ async function createEntities(
   return entities;
 }
 
-/** An end that is no entity gets a row of its own without content, so that its name is known. */
+/** An end that is not an entity gets a row of its own without content, so that its name is known. */
 async function createRelations(
   sql: Sql,
   list: readonly AgentRelation[],

@@ -138,7 +138,7 @@ export const MIGRATIONS: readonly string[] = [
   `
   -- Words of the name, for lookups that ignore case and punctuation; older rows get an approximation.
   ALTER TABLE memory_entities ADD COLUMN name_key TEXT NOT NULL DEFAULT '';
-  -- What search_nodes searches; null for all but entities of agents, and for the end of a relation that is no entity.
+  -- What search_nodes searches; null for all but entities of agents, and for the end of a relation that is not an entity.
   ALTER TABLE memory_entities ADD COLUMN folded TEXT;
   -- From when the time-to-live counts; null for what never expires.
   ALTER TABLE memory_entities ADD COLUMN stored_at TEXT;

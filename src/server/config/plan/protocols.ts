@@ -21,7 +21,7 @@ export function protocolOf(
       code: 'AGW0104',
       path: [...path, 'protocol'],
       message:
-        'listeners with the protocol `HBONE` are not supported: the gateway is no part of a service mesh',
+        'listeners with the protocol `HBONE` are not supported: the gateway is not part of a service mesh',
       help: 'use HTTP, HTTPS, TLS or TCP',
     });
   if (protocol === 'HTTPS' && tls === undefined)

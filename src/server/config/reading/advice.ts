@@ -123,7 +123,7 @@ function placesAnywhere(root: Schema, key: string, here: readonly Schema[]): str
           schemas: objects.flatMap((each) => childSchemas(each, name)),
         });
       }
-      // A segment that is no key of a mapping selects the values of a record, a number the items of a list.
+      // A segment that is not a key of a mapping selects the values of a record, a number the items of a list.
       const collections = schemas.filter((each) => objectSchemas([each]).length === 0 && !seen.has(each));
       for (const each of collections) seen.add(each);
       next.push({ at: `${at}.*`, schemas: collections.flatMap((each) => childSchemas(each, '*')) });

@@ -4,7 +4,7 @@ import { CelEvaluationError } from './errors.ts';
 import { compileExpression } from './expression.ts';
 import type { Node } from './syntax.ts';
 
-/** How a condition may come out; bits of the result of `possibleOutcomes`. A value that is no boolean is a failure. */
+/** How a condition may come out; bits of the result of `possibleOutcomes`. A value that is not a boolean is a failure. */
 export const OUTCOME = { true: 1, false: 2, fails: 4 } as const;
 const ANY = OUTCOME.true | OUTCOME.false | OUTCOME.fails;
 

@@ -11,7 +11,7 @@ export interface NeededEntry extends Span {
  * The first entry of `map` (such as `request.headers`) without which the expression fails, though it reads as if it were
  * false: `request.headers["x"] == "1"` seems to say nothing about requests without the header. Undefined when the
  * expression looks whether the entry is there, in whatever way, or uses the map as a whole, or reads as if it were true
- * without the entry (`!=`, `!`, `== ""`): a doubt is no warning.
+ * without the entry (`!=`, `!`, `== ""`): a doubt is not a warning.
  *
  * @param always Entries, in lower case, that are always there.
  */

@@ -182,7 +182,7 @@ export interface Route extends Routable, BodyUse {
   readonly aroundPolicies: readonly Policy[];
   /** The API of its clients, if not plain HTTP. */
   readonly api: ClientApi | undefined;
-  /** Its requests are no traffic: they are those of operators, who look at the gateway. */
+  /** Its requests are not traffic: they are those of operators, who look at the gateway. */
   readonly isForOperators?: true;
   /** Its backends with a weight above 0. */
   readonly backends: readonly WeightedBackend[];
@@ -377,7 +377,7 @@ export class RequestContext implements SlotHolder {
     this.running?.abandoned();
   }
 
-  /** The connection closed before the response ended: unless the request had failed, errors of ended work are no failures. */
+  /** The connection closed before the response ended: unless the request had failed, errors of ended work are not failures. */
   clientClosed(): void {
     const hasFailed = this.error !== undefined;
     this.abandon();

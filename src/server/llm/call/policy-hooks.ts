@@ -17,7 +17,7 @@ interface HookedCall {
  * Lets the policies of the request see and change a call of a model, in order.
  *
  * @param model The requested one; undefined if the request names none.
- * @throws AppError if one of them denies it or fails, or leaves what is no request
+ * @throws AppError if one of them denies it or fails, or leaves what is not a request
  */
 export async function hookCall(
   ctx: RequestContext,
@@ -46,7 +46,7 @@ async function runHook(
     const inRequest = call.request['model'];
     const wanted: unknown = call.model === before && inRequest !== named ? inRequest : call.model;
     if (wanted !== undefined && typeof wanted !== 'string')
-      throw new TypeError('`model` was set to what is no text');
+      throw new TypeError('`model` was set to what is not text');
     // The model that the provider gets is that of the configuration.
     if (named === undefined) delete call.request['model'];
     else call.request['model'] = named;

@@ -111,7 +111,7 @@ export class StreamMeter {
   /** Reads an event. False if it must not be sent to the client: a usage report that only the gateway requested. */
   read(frame: Buffer): boolean {
     const call = this.#call;
-    // A comment, such as a ping, is no event.
+    // A comment, such as a ping, is not an event.
     if (frame[0] === COLON && dataOf(frame) === undefined) return true;
     this.#latest.push(frame);
     if (this.#latest.length > LATEST) this.#latest.shift();

@@ -16,7 +16,7 @@ export interface Completion {
   readonly toolCalls: readonly ToolCall[];
 }
 
-/** The output in a list of items or content blocks: their texts joined, and their tool calls. Undefined if the value is no list. */
+/** The output in a list of items or content blocks: their texts joined, and their tool calls. Undefined if the value is not a list. */
 export function completionOfItems(items: unknown): Completion | undefined {
   if (!Array.isArray(items)) return undefined;
   const texts = items.map(textOf).filter((text) => text !== '');

@@ -15,7 +15,7 @@ export interface PlacedText {
   readonly run?: string;
   /** Default: `other`. */
   readonly part?: TextPart;
-  /** Arguments of a tool that are no JSON text: a part of one string among them. */
+  /** Arguments of a tool that are not JSON text: a part of one string among them. */
   readonly isPlain?: boolean;
   /** Values that describe or repeat the text, such as token probabilities, and what replaces them if it is masked. */
   readonly derived?: readonly Change[];

@@ -6,7 +6,7 @@ import { googleStatus } from './generate-content/error.ts';
 /** What the formats of the Gemini API have in common. */
 export const geminiApi: Pick<WireFormat, 'wrapsRejections' | 'isError' | 'errorBody' | 'errorEvent'> = {
   wrapsRejections: true,
-  // A stream that is no server-sent events is a list, also of an error.
+  // A stream that is not server-sent events is a list, also of an error.
   isError: (body) => hasErrorObject(Array.isArray(body) ? elementsOf(body)[0] : body),
   errorBody: googleError,
   errorEvent: (error) => `data: ${JSON.stringify(googleError(error))}\n\n`,

@@ -120,7 +120,7 @@ function isImages({ data, type }: Members): boolean {
   return Array.isArray(data) || (typeof type === 'string' && /^image_(?:generation|edit)\./.test(type));
 }
 
-/** Sessions of OpenAI's Realtime API over WebSocket, which are no calls: `llm/realtime/` opens and relays them. */
+/** Sessions of OpenAI's Realtime API over WebSocket, which are not calls: `llm/realtime/` opens and relays them. */
 export const realtime = defineFormat({
   ...openAiApi,
   key: 'realtime',

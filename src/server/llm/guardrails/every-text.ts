@@ -255,7 +255,7 @@ const HYPHEN = 45;
 const isTime = (value: string): boolean =>
   value.length >= 20 && value.length <= 35 && value.charCodeAt(4) === HYPHEN && TIME.values.test(value);
 
-/** The texts of a member with bytes; undefined if it is no base64. */
+/** The texts of a member with bytes; undefined if it is not base64. */
 function textsInBytes(value: string, key: string, owner: Owner): EncodedText[] | undefined {
   // A document of Anthropic has its text as it is.
   if (owner['type'] === 'text' || !isBase64(value)) return undefined;

@@ -99,7 +99,7 @@ async function checkedEvent(
   const { type } = event;
   if (type === 'input_audio_buffer.append') call.unseenMedia ??= 1;
   const owner = typeof type === 'string' && Object.hasOwn(OWNERS, type) ? OWNERS[type] : undefined;
-  // A provider may have events that the API reference does not have, with texts that are no strings.
+  // A provider may have events that the API reference does not have, with texts that are not strings.
   if (owner === undefined && !WITHOUT_OWNER.has(type))
     throw unreadable(`an event of type ${JSON.stringify(type)?.slice(0, 80)}`);
   const copy = structuredClone(event) as Record<string, unknown>;

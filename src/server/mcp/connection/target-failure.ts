@@ -30,7 +30,7 @@ export class TargetFailure extends Error {
 }
 
 /**
- * The end of a session while a call was in flight, which is no failure of the target. `refused`: why its caller is no longer let in, for
+ * The end of a session while a call was in flight, which is not a failure of the target. `refused`: why its caller is no longer let in, for
  * the log only.
  */
 export class SessionEnded extends TargetFailure {

@@ -303,7 +303,7 @@ export class SessionView implements Channel {
       const isRequest = method !== undefined && request[method.start] === '"';
       if (!isRequest || (params !== undefined && request[params.start] !== '{')) {
         this.#forget(call);
-        this.#fail(call, 'the server requested input with something that is no request');
+        this.#fail(call, 'the server requested input with something that is not a request');
         return;
       }
       const id = `"agctl-input-${this.#nextRequest++}"`;

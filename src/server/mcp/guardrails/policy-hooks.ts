@@ -68,7 +68,7 @@ async function changedCall(hooks: PolicyHooks, call: ItemCall, { text }: Guarded
   let changed = text;
   await hooks.mcpCall?.(call, () => {
     if (!isRecord(call.arguments))
-      throw new TypeError('`arguments` of the call were set to what is no object');
+      throw new TypeError('`arguments` of the call were set to what is not an object');
     if (call.method !== method || call.name !== name)
       throw new TypeError('only `arguments` of a call can be changed: rules have decided about the rest');
     if (JSON.stringify(call.arguments) === before) return;

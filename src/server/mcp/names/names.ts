@@ -105,7 +105,7 @@ export function namedItem(method: string, params: Readonly<Record<string, unknow
 }
 
 /**
- * Throws `RpcError` for arguments of a tool or prompt that are no object. Servers differ in what they make of a text with JSON (python-sdk's FastMCP
+ * Throws `RpcError` for arguments of a tool or prompt that are not an object. Servers differ in what they make of a text with JSON (python-sdk's FastMCP
  * parses it), which rules and guardrails would not have read. Null counts as absent.
  */
 function checkArguments(params: Readonly<Record<string, unknown>>): void {

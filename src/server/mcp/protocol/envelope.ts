@@ -28,7 +28,7 @@ const isLegacy = (version: unknown): boolean => SESSION_REVISIONS.some((known) =
 /**
  * The revision in the header. Clients that add it to headers with another spelling of its name send a list: of the same revision
  * (lowdefy/lowdefy#2345), or also of another one with sessions, whose requests do not depend on it (python-sdk#1861). The first of
- * these is meant; any other list is no revision.
+ * these is meant; any other list is not a revision.
  */
 export function revisionIn(headers: HeaderList): string | undefined {
   const value = headers.get(VERSION_HEADER);

@@ -257,7 +257,7 @@ export const numberOfId = (id: unknown): number | undefined =>
   typeof id === 'string' || typeof id === 'number' ? requestNumber(JSON.stringify(id)) : undefined;
 
 /**
- * The id of an invalid request as JSON text. Undefined if the text is no object, or its id is missing, ambiguous or no id. The text
+ * The id of an invalid request as JSON text. Undefined if the text is not an object, or its id is missing, ambiguous or no id. The text
  * is not parsed: its structure may be over the bounds.
  */
 export function idOfRequest(text: string): string | undefined {
@@ -283,7 +283,7 @@ export function idOfInvalid(text: string): string | undefined {
   return method === undefined ? id : undefined;
 }
 
-/** The id of an invalid request of a server as JSON text; undefined for other messages, and if it is no id. */
+/** The id of an invalid request of a server as JSON text; undefined for other messages, and if it is not an id. */
 export function idOfInvalidRequest(text: string): string | undefined {
   return readMembers(text).method === undefined ? undefined : idOfRequest(text);
 }
@@ -297,7 +297,7 @@ function readMembers(text: string): { id?: string; method?: string } {
       if (key === 'id' || key === 'method') found[key] ??= text.slice(start, end);
     });
   } catch {
-    // What follows is no JSON.
+    // What follows is not JSON.
   }
   return found;
 }

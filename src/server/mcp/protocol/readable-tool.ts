@@ -46,7 +46,7 @@ function isText(value: unknown): value is string {
   return typeof value === 'string';
 }
 
-/** Whether a schema has the form that SDKs require at the top: `type`, and properties that are no booleans. */
+/** Whether a schema has the form that SDKs require at the top: `type`, and properties that are not booleans. */
 function isObjectSchema(value: unknown): boolean {
   const { type, properties, required } = membersOf(value);
   return type === 'object' && areProperties(properties) && areNames(required);

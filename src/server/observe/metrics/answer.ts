@@ -49,7 +49,7 @@ export async function metricsAnswer(
   };
 }
 
-/** By RFC 9110 section 12.5.3; `*` alone is no wish for gzip. */
+/** By RFC 9110 section 12.5.3; `*` alone is not a wish for gzip. */
 function acceptsGzip(encodings: string | readonly string[] = ''): boolean {
   return /(?:^|,)\s*gzip\s*(?:,|$|;\s*q=(?!0(?:\.0*)?\s*(?:,|$)))/i.test(String(encodings));
 }

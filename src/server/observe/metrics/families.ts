@@ -213,7 +213,7 @@ function auditFamilies({ counter }: Create) {
     ),
     auditRefusalsOmitted: counter(
       'audit_refusals_omitted',
-      'Total number of refused attempts that are no events of their own, because their callers were refused too often; other events count them',
+      'Total number of refused attempts that are not events of their own, because their callers were refused too often; other events count them',
       [],
     ),
   };

@@ -254,7 +254,7 @@ function checkRsaStrength({ algorithm }: CryptoKey): void {
   // Web Crypto has made them, but their type does not tell them from those of other keys.
   const { modulusLength, publicExponent } = membersOf(algorithm);
   if (typeof modulusLength !== 'number' || !(publicExponent instanceof Uint8Array))
-    throw new Error('it is no RSA key');
+    throw new Error('it is not an RSA key');
   if (modulusLength < LIMITS.rsaBits)
     throw new Error(`RSA keys need ${LIMITS.rsaBits} bits, this key has ${modulusLength}`);
   // RFC 8017 §3.1. With an exponent of 1, anybody can make a valid signature.

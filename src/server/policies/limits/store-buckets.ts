@@ -144,7 +144,7 @@ export class StoreBuckets {
     });
     const names = keys.map((key, index) => this.#key(index, key));
     const reply = elementsOf(await this.#store.run(TAKE, names, [requests, ...args]));
-    // Not what the script returns: a server that is no Redis, or a proxy in front of one.
+    // Not what the script returns: a server that is not Redis, or a proxy in front of one.
     if (reply.length !== 2 + 2 * names.length || !reply.every(isFiniteNumber))
       throw new StoreUnavailable('the server has not answered with the numbers that the script returns');
     return reply;

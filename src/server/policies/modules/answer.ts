@@ -62,7 +62,7 @@ function bodyFrom(stream: ReadableStream<unknown>): UpstreamBody {
 
 async function* bytesOf(stream: ReadableStream<unknown>): AsyncGenerator<Uint8Array> {
   for await (const chunk of stream) {
-    if (!(chunk instanceof Uint8Array)) throw new TypeError('a chunk of the body is no Uint8Array');
+    if (!(chunk instanceof Uint8Array)) throw new TypeError('a chunk of the body is not a Uint8Array');
     yield chunk;
   }
 }

@@ -11,7 +11,7 @@ const CHUNK = 3600;
 /** Chunks of one value: together less than the headers that servers accept by default. */
 const CHUNKS = 4;
 
-/** What a value may be used for: a session cookie is no login cookie. */
+/** What a value may be used for: a session cookie is not a login cookie. */
 type Purpose = 'session' | 'login';
 
 /**

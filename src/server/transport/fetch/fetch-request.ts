@@ -63,7 +63,7 @@ export class FetchBody extends Readable {
         if (done) this.push(null);
         // The program may have made the stream itself, of anything.
         else if (value instanceof Uint8Array) this.push(value);
-        else this.destroy(new TypeError('a chunk of the body is no Uint8Array'));
+        else this.destroy(new TypeError('a chunk of the body is not a Uint8Array'));
       },
       (error: unknown) => this.destroy(error instanceof Error ? error : new Error(String(error))),
     );

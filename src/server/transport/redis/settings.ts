@@ -92,7 +92,7 @@ function addressIn(text: string): Omit<RedisAddress, 'tls' | 'sentinel'> | undef
       database: Number(database),
     };
   } catch {
-    // An escape that is no UTF-8.
+    // An escape that is not UTF-8.
     return undefined;
   }
 }

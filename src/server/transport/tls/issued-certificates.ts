@@ -43,7 +43,7 @@ export class CertificateIssuer {
     if (known !== undefined && Date.now() < known.until) return known.context;
     // RFC 6066 §3: a DNS host name. The longest has 253 characters (RFC 1035 §2.3.4).
     if (!/^[a-z0-9_.-]{1,253}$/.test(name))
-      throw new Error('the name that the client asks for is no host name');
+      throw new Error('the name that the client asks for is not a host name');
     const context = this.#issue(name);
     this.#issued.set(name, { context, until: Date.now() + USED });
     context.catch(() => this.#issued.delete(name));

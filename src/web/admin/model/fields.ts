@@ -28,7 +28,7 @@ export function durationOf({ fields }: Entry): number | undefined {
   return match === null ? undefined : Number(match[1]);
 }
 
-/** How long the caller waited, in ms. Undefined for streams that stand until one side ends them: their duration is no latency. */
+/** How long the caller waited, in ms. Undefined for streams that stand until one side ends them: their duration is not a latency. */
 export const latencyOf = (entry: Entry): number | undefined =>
   entry.fields[STREAM_FIELD] === true ? undefined : durationOf(entry);
 

@@ -63,7 +63,7 @@ export function tarSource(archive: string, isCompressed: boolean): ModelSource {
 /** `OldFile` is one without a type, `ContiguousFile` what a file on a contiguous disk was. */
 const FILES = new Set(['File', 'OldFile', 'ContiguousFile']);
 
-/** @throws Error for bytes that are no tar archive, or end too early */
+/** @throws Error for bytes that are not a tar archive, or end too early */
 async function* tarEntries(bytes: AsyncIterable<Buffer>): AsyncGenerator<TarEntry> {
   const parts = entriesAndContent(bytes);
   let next = await parts.next();

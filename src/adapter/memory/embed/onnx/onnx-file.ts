@@ -10,7 +10,7 @@ export interface OnnxFile {
   readonly weights: readonly string[];
 }
 
-const DAMAGED = 'is no ONNX model, or is damaged or was not copied completely';
+const DAMAGED = 'is not an ONNX model, or is damaged or was not copied completely';
 const WINDOW = 64 * 1024;
 /** Bytes of a name, and names and files of one model. */
 const NAME = 4_096;

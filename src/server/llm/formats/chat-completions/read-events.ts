@@ -119,7 +119,7 @@ class ChunkReader implements EventReader {
   #call(choice: Choice, value: Json, index: number, events: ChatEvent[]): void {
     let call = callOf(choice.calls, index, value);
     if (call === undefined) {
-      // Calls that have no name yet are no parts.
+      // Calls that have no name yet are not parts.
       if (choice.calls.length >= LIMITS.llmParts)
         throw new Untranslatable(
           `choices[${choice.answer}].delta.tool_calls`,

@@ -157,7 +157,7 @@ export function writeCall(call: ToolCallPart): Json {
   return { functionCall: { id, name, args: callArguments(call) } };
 }
 
-/** RFC 3339; nothing for a number that is no time. */
+/** RFC 3339; nothing for a number that is not a time. */
 export function writeCreateTime(created: number | undefined): Json {
   const time = new Date((created ?? Number.NaN) * 1000);
   return Number.isNaN(time.getTime()) ? {} : { createTime: time.toISOString() };

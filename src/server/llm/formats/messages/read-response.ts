@@ -21,7 +21,7 @@ export function readResponse(body: Json): ChatResponse {
 }
 
 function readAnswer(members: MemberReader): Answer {
-  // Some servers have null for no content. Without either, it is no message.
+  // Some servers have null for no content. Without either, it is not a message.
   if (members.value('type') !== 'message') members.required('content', members.value('content'));
   const missingId = `call_${members.text('id') ?? ''}`;
   const parts = members.objects('content', (block, index) => readBlock(block, `${missingId}_${index}`));

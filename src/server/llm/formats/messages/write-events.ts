@@ -23,7 +23,7 @@ interface Block {
   encrypted?: string;
   /** Whether the arguments of a tool call begin like an object; undefined while there are none. */
   isObject: boolean | undefined;
-  /** Arguments that are no object: what they become is known at their end. */
+  /** Arguments that are not an object: what they become is known at their end. */
   other: string;
   hasEnded: boolean;
 }

@@ -113,7 +113,7 @@ const ITEMS = new Map([
   ['code_interpreter_call code', 'response.code_interpreter_call_code'],
 ]);
 
-/** A text of an event that is no delta. Its owner and the items that it is in say what it is. */
+/** A text of an event that is not a delta. Its owner and the items that it is in say what it is. */
 function wholeText(event: Members, path: TextPath): PlacedText {
   const types = path[0] === 'response' ? [] : [textIn(event['type'])];
   let owner: unknown = event;

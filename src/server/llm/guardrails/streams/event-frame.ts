@@ -59,7 +59,7 @@ const withName = (content: EventContent, name: string | undefined): EventContent
 
 /**
  * An event as it is sent to the client (HTML standard, "Server-sent events"): its name and its data. Comments, ids and unknown
- * fields are no content of any API, and nobody has read them.
+ * fields are not content of any API, and nobody has read them.
  */
 function written(name: string | undefined, data: string | undefined): Buffer {
   // A comment keeps the connection open.

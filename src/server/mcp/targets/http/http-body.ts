@@ -87,7 +87,7 @@ export async function readEvents(
   const parser = createParser({
     onEvent: ({ event = 'message', data }) => {
       sinceEvent = 0;
-      // An event without data only has an id for resuming. Events of other types, such as `ping` (fastmcp), are no messages: a
+      // An event without data only has an id for resuming. Events of other types, such as `ping` (fastmcp), are not messages: a
       // reader gets those that it knows (HTML standard, "Server-sent events").
       if (data === '' || event !== 'message' || (isEnd && !isJson(data))) return;
       isTaken = isEnd;

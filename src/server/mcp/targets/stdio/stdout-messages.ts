@@ -128,7 +128,7 @@ interface Answer {
   readonly isAfterText?: boolean;
 }
 
-/** The response in a text that is no message; undefined if there is none. */
+/** The response in a text that is not a message; undefined if there is none. */
 function answerIn(text: string): Answer | undefined {
   const version = text.indexOf('"jsonrpc"');
   const start = version === -1 ? -1 : text.lastIndexOf('{', version);
