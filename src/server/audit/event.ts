@@ -60,7 +60,7 @@ export interface AuditEvent {
   /** SHA-256 of what it was before, and is now, in hexadecimal digits. Never of a secret. */
   readonly before?: string | undefined;
   readonly after?: string | undefined;
-  /** Which gateway has written it (`thisGateway`): several may use one database. Absent for a command, and before version 0.3. */
+  /** Which gateway has written it (`thisGateway`): several may use one database. Absent for a command, and in events of earlier versions. */
   readonly gateway?: string | undefined;
   /** What else is known, in words. */
   readonly detail?: string | undefined;

@@ -102,7 +102,7 @@ describe('the last release of agctl', () => {
   );
 
   test.skipIf(!hasTools())(
-    'starts again with the dump of PostgreSQL that the command of `agctl database restore` puts back',
+    'starts again with the dump of PostgreSQL that the command of `agctl database restore` puts back, and is updated again',
     async () => {
       await using folder = await temporaryFolder();
       const database = await freshDatabase();
@@ -131,8 +131,14 @@ describe('the last release of agctl', () => {
         const env = { ...process.env, PGUSER: username, PGPASSWORD: password };
         execFileSync('sh', ['-c', command], { env });
         expect(await read()).toEqual({ records: 1, version });
-        await using again = await serve(config, OTHER);
-        await recorded(again, read, 2);
+        {
+          await using again = await serve(config, OTHER);
+          await recorded(again, read, 2);
+          expect(await stopped(again)).toBe(0);
+        }
+        // The dump has left in place what the release does not know.
+        await using updated = await serve(config);
+        await recorded(updated, read, 3);
       } finally {
         await database.remove();
       }
