@@ -5052,7 +5052,7 @@ export interface Protocol {
      */
     path?: string;
     /**
-     * Headers for the service, as CEL expressions; `:authority` sets the host and `:method` the method. A header whose expression fails is omitted; an `:authority` that is not a host, or a `:method` that is none, denies the request.
+     * Headers for the service, as CEL expressions; `:authority` sets the host and `:method` the method. A header whose expression fails is omitted; an `:authority` that is not a host, or a `:method` that is not a method, denies the request.
      */
     addRequestHeaders?: {
       [k: string]: string;

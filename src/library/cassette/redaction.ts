@@ -232,7 +232,7 @@ function mapTexts(value: unknown, change: (text: string) => string): unknown {
 export const isExactNumber = (value: object): boolean =>
   Object.getPrototypeOf(value) === null && 'rawJSON' in value && Object.isFrozen(value);
 
-/** Members whose names sound like a credential and that are none: a name for a call that the client has chosen. */
+/** Members whose names sound like a credential, but that are not one: a name for a call that the client has chosen. */
 const HARMLESS = new Set(['progressToken']);
 
 /** Puts back what the names of members have redacted for nothing: `HARMLESS`, exact numbers, and tokens of the texts of models. */

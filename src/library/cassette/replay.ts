@@ -32,7 +32,7 @@ export class Replay {
   readonly #waiting = new Set<Exchange>();
   readonly #sessions = new LruMap<string, ReplaySession>(LIMITS.cassetteSessions);
 
-  /** @throws TypeError for a path of an ignored member that is none */
+  /** @throws TypeError for an ignored member whose path is invalid */
   constructor(cassette: Cassette, settings: ReplaySettings) {
     this.#cassette = cassette;
     this.#settings = settings;

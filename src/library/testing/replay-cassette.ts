@@ -24,7 +24,7 @@ export interface ReplayedCassette extends AsyncDisposable {
 /**
  * Serves a recording of `testGateway` or `agctl record` on free ports of 127.0.0.1.
  *
- * @throws `Error` with the file and line if it is not a recording, `TypeError` for options that are none
+ * @throws `Error` with the file and line if it is not a recording, `TypeError` for invalid options
  */
 export async function replayCassette(
   file: string | URL,

@@ -64,7 +64,7 @@ export function textsInBase64(value: string, type: string): EncodedText[] {
   ];
 }
 
-/** The text that base64 encodes; undefined for bytes that are none. */
+/** The text that base64 encodes; undefined for bytes that are not text. */
 function textIn(value: string, isDeclared: boolean): EncodedText | undefined {
   if (!isDeclared && !isText(Buffer.from(value.slice(0, HEAD), 'base64'), value.length > HEAD))
     return undefined;

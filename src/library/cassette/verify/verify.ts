@@ -24,7 +24,7 @@ export interface Verified {
   readonly same: number;
 }
 
-/** Sends the requests of a recording, and compares what they get. @throws TypeError for a path of an ignored member that is none */
+/** Sends the requests of a recording, and compares what they get. @throws TypeError for an ignored member whose path is invalid */
 export async function verify(cassette: Cassette, settings: VerifySettings): Promise<Verified> {
   const ignored = Ignored.of(settings.ignore);
   const found = await new Sender(cassette.exchanges, settings).send();

@@ -21,7 +21,7 @@ export const NUMBER_FIELDS: readonly string[] = [...NUMBERS].flatMap(([owner, { 
 );
 
 /**
- * Rejects a request whose numbers of tokens or answers are none, such as `1e308` or `"5"`: what providers make of them
+ * Rejects a request whose numbers of tokens or answers are not numbers, such as `1e308` or `"5"`: what providers make of them
  * differs, so a budget would reserve something else than the call may cost. Null counts as absent, as OpenAI has it.
  *
  * @throws AppError (400)

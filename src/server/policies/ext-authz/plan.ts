@@ -95,7 +95,7 @@ export const schema = z
             .record(addedHeader, expression)
             .default({})
             .describe(
-              'Headers for the service, as CEL expressions; `:authority` sets the host and `:method` the method. A header whose expression fails is omitted; an `:authority` that is not a host, or a `:method` that is none, denies the request.',
+              'Headers for the service, as CEL expressions; `:authority` sets the host and `:method` the method. A header whose expression fails is omitted; an `:authority` that is not a host, or a `:method` that is not a method, denies the request.',
             ),
           includeResponseHeaders: z
             .array(copiedHeader)
