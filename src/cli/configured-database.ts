@@ -12,7 +12,7 @@ const URL_PATH = ['config', 'database', 'url'];
 
 /**
  * Where the database of a configuration is; the path of a SQLite file is absolute. Mistakes in other places, such as variables that are
- * not set here, are no reason to refuse a copy. @throws CommandError
+ * not set here, do not matter to a copy. @throws CommandError
  */
 export function configuredDatabase(option: string | undefined, context: Context): DatabaseLocation {
   const file = configFileOf(option, context);
