@@ -20,6 +20,7 @@ async function healthGateway(folder: string, good: string, bad: string): Promise
     name,
     provider: { custom: { providerOverride: provider, formats: [{ type: 'completions' }] } },
     params: { baseUrl: `http://${address}/v1` },
+    guardrails: { request: [{ regex: { action: 'reject', rules: [{ pattern: 'forbidden' }] } }] },
   });
   const targets = [
     chaos('files', '--tools=echo,fail'),
@@ -71,6 +72,9 @@ async function healthPage(browser: Browser) {
   await session.send(toolCall(2, 'files_fail'));
   const models = { url: `http://127.0.0.1:${gate.ports.at(-1)}` };
   expect((await chat(models, { ...CHAT, model: 'safe' })).status).toBe(200);
+  // What the gateway refuses is not a call of the provider.
+  const messages = [{ role: 'user', content: 'forbidden' }];
+  expect((await chat(models, { model: 'second', messages })).status).toBe(403);
   const { page, problems } = await watchedPage(browser, gate.admin);
   const url = `${gate.admin}/ui/health`;
   await page.goto(url);
@@ -143,6 +147,8 @@ browserTest(
         expect.stringMatching(/^\d+ ms$/),
       ]);
       await row(page, 'Providers of models', 'alpha').getByText('! 1').waitFor();
+      const beta = row(page, 'Providers of models', 'beta').getByRole('cell');
+      expect((await beta.allInnerTexts()).slice(2, 4)).toEqual(['1', '0']);
     }
     // More calls than the page and the gateway keep as requests.
     const calls = LIMITS.recentRequests + 100;

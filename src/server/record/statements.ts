@@ -94,7 +94,12 @@ export const USAGE_KEYS = [
   'target',
   'tool',
 ];
-const SERVICES: ReadonlySet<string> = new Set(['provider', 'target']);
+/** Services that a request is not a call of, although it names them, because the gateway has failed it, or refused it. */
+const NOT_CALLED: Readonly<Record<'failed' | 'refused', ReadonlySet<string>>> = {
+  failed: new Set(['provider', 'target']),
+  // By target, refused calls are shown apart.
+  refused: new Set(['provider']),
+};
 export const USAGE_SUMS = [
   'requests',
   'errors',
@@ -129,16 +134,17 @@ function addUsage(batch: readonly QueuedRecord[]): Statement {
       errors: outcome === 'bad' ? 1 : 0,
       refused: isRefusal(outcome, status) ? 1 : 0,
     };
-    if (outcome !== 'bad' || isOfService(textIn(r['reason']))) {
+    if (outcome === 'good' || isOfService(textIn(r['reason']))) {
       add(
         keys,
         USAGE_SUMS.map((name) => ended[name] ?? Number(r[name])),
       );
       continue;
     }
-    // A failure of the gateway is not a call of the service, which may have used tokens before.
+    // It is not a call of the service, which may have used tokens before.
+    const notCalled = NOT_CALLED[outcome === 'bad' ? 'failed' : 'refused'];
     add(
-      keys.map((value, index) => (SERVICES.has(USAGE_KEYS[index] ?? '') ? '' : value)),
+      keys.map((value, index) => (notCalled.has(USAGE_KEYS[index] ?? '') ? '' : value)),
       USAGE_SUMS.map((name) => ended[name] ?? 0),
     );
     if (Number(r['input_tokens']) > 0)

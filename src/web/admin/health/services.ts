@@ -109,6 +109,9 @@ function countedServices(
   const all = counted?.services ?? [];
   const rows = Map.groupBy(recorded?.rows ?? [], ({ group }) => group[kind] ?? '');
   const time = nameOf(step);
+  // Calls of a target that rules do not allow are recorded with it, but it has not seen them.
+  const callsIn = ({ requests, refused }: Usage['rows'][number]): number =>
+    kind === 'target' ? requests - refused : requests;
   const empty = Array.from({ length: Math.round((to - from) / step) });
   return {
     step,
@@ -126,7 +129,7 @@ function countedServices(
         const sums = stored.get(at) ?? [];
         // The database is written a moment later.
         return {
-          calls: Math.max(calls, sum(sums.map(({ requests }) => requests))),
+          calls: Math.max(calls, sum(sums.map(callsIn))),
           errors: Math.max(errors, sum(sums.map((each) => each.errors))),
           p95: p95 ?? undefined,
         };
