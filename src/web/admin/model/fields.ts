@@ -39,8 +39,9 @@ export const costOf = (entry: Entry): number | undefined => numberField(entry, '
 
 export const routeOf = (entry: Entry): string => field(entry, 'route');
 
+/** As the client called it, and as the record has it: providers answer with names of versions, and several models with the same. */
 export const modelOf = (entry: Entry): string =>
-  field(entry, 'gen_ai.response.model') || field(entry, 'gen_ai.request.model');
+  field(entry, 'gen_ai.request.model') || field(entry, 'gen_ai.response.model');
 
 /** Whether anything failed, including failures reported with a successful status: what an operator looks for first. */
 export const isError = ({ fields }: Entry): boolean => outcomeOfFields(fields).outcome === 'bad';
