@@ -106,7 +106,7 @@ browserTest('the overview shows rate, errors, latency, tokens and cost', async (
   await open(page, '/');
   const activity = page.getByRole('region', { name: 'Activity' });
   expect((await activity.locator('.tiles').innerText()).replaceAll(/\s+/g, ' ')).toMatch(
-    /^Requests 8 0\.5 per min Errors ✗ 1 13 % Refused ! 2 25 % Latency p95 \d+ ms Tokens 19 12 in, 7 out Cost \$0\.000024 Open/,
+    /^Requests 8 [\d.]+ per (?:min|s) Errors ✗ 1 13 % Refused ! 2 25 % Latency p95 \d+ ms Tokens 19 12 in, 7 out Cost \$0\.000024 Open/,
   );
   expect(await page.getByRole('region', { name: 'Over time' }).locator('canvas').count()).toBe(4);
 });
