@@ -10,6 +10,7 @@ import { clockDifference } from './clock.ts';
 import { DatabaseError, type Driver } from './driver.ts';
 import { TRANSACTION_ID, wasCommitted } from './lost-commit.ts';
 import { CREATE_VERSIONS, missingMigrations, SET_VERSION, VERSIONS } from './migrations.ts';
+import { missingColumn, statementsOf } from './postgres-columns.ts';
 
 /** Key of the lock under which migrations run: "agctl" in ASCII. */
 const MIGRATION_LOCK = 0x616763746c;
@@ -220,18 +221,21 @@ async function migrate(
   const versions = rowsOf(await client.query(`SELECT feature, version FROM ${VERSIONS}`));
   const known = new Map(versions.map((row) => [text(row, 'feature'), number(row, 'version')]));
   const to = new Map<string, number>();
+  const problem = (feature: string, version: number): string =>
+    `${server}: the tables of \`${feature}\` cannot be migrated to version ${version}`;
   for (const { feature, version, script } of missingMigrations(server, 'postgres', schemas, known)) {
-    // PGlite executes one statement per call.
-    for (const statement of script.split(/;\s*\n/))
-      if (statement.trim() !== '')
-        await client.query(statement).catch((error: unknown) => {
-          throw migrationError(
-            error,
-            `${server}: the tables of \`${feature}\` cannot be migrated to version ${version}`,
-          );
-        });
+    for (const statement of statementsOf(script))
+      await client.query(statement).catch((error: unknown) => {
+        throw migrationError(error, problem(feature, version));
+      });
     await execute(client, SET_VERSION, [feature, version]);
     to.set(feature, version);
+  }
+  for (const schema of schemas) {
+    const version = to.get(schema.feature);
+    const missing = version === undefined ? undefined : await missingColumn(client, schema);
+    if (version !== undefined && missing !== undefined)
+      throw foreignTables(problem(schema.feature, version), missing);
   }
   if (known.size === 0) return [];
   return [...to].map(([feature, version]) => ({ feature, from: known.get(feature) ?? 0, to: version }));
@@ -241,10 +245,14 @@ async function migrate(
 function migrationError(error: unknown, problem: string): unknown {
   const state = sqlState(error);
   if (!/^(?:23|42)/.test(state) || state === INSUFFICIENT_PRIVILEGE) return error;
+  return foreignTables(problem, messageOf(error).slice(0, SAID), error);
+}
+
+function foreignTables(problem: string, why: string, cause?: unknown): DatabaseError {
   return new DatabaseError(
-    `${problem} (${messageOf(error).slice(0, SAID)})`,
+    `${problem} (${why})`,
     'nothing has changed. The tables are not those that agctl has made: restore a dump (docs/upgrades.md), or name another database',
-    { cause: error },
+    { cause },
   );
 }
 

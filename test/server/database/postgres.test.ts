@@ -3,6 +3,7 @@ import { LIMITS } from '../../../src/core/limits.ts';
 import { createLog } from '../../../src/core/log.ts';
 import { ClockWatch, clockDifference } from '../../../src/server/database/clock.ts';
 import { openPostgresOn } from '../../../src/server/database/postgres.ts';
+import { columnsOf } from '../../../src/server/database/postgres-columns.ts';
 import { databaseSchemas } from '../../../src/server/features.ts';
 import { UnknownCommit } from '../../../src/server/kernel/database.ts';
 import { LosingPool } from '../../kit/lost-commit.ts';
@@ -66,17 +67,53 @@ describe('tables that a restored dump has left behind', () => {
       }
   });
 
-  test('are named when they are of another program, and nothing is changed', async () => {
+  test.each([
+    ['agctl_audit (time TEXT)', 'audit', 2, 'the table agctl_audit has no column id with the type bigint'],
+    [
+      'agctl_user_tokens (owner TEXT, server TEXT, who TEXT, scope TEXT, generation TEXT, sealed TEXT, created_at BIGINT, expires_at TEXT)',
+      'userTokens',
+      1,
+      'the table agctl_user_tokens has no column expires_at with the type bigint',
+    ],
+    ['agctl_keys (id TEXT)', 'budgets', 1, 'column "revoked_at" does not exist'],
+  ])(
+    'are named when they are of another program, and nothing is changed: %s',
+    async (table, feature, version, why) => {
+      await server.empty();
+      const query = async (sql: string) => {
+        const client = await server.pool().connect();
+        return client.query(sql).finally(() => client.release());
+      };
+      await query(`CREATE TABLE ${table}`);
+      const columns = async () =>
+        (
+          await query(
+            "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'",
+          )
+        ).rows;
+      const before = await columns();
+      await expect(open()).rejects.toMatchObject({
+        message: `PGlite: the tables of \`${feature}\` cannot be migrated to version ${version} (${why})`,
+        help: expect.stringContaining('nothing has changed'),
+      });
+      expect(await columns()).toEqual(before);
+    },
+  );
+
+  test('are compared with every column of a new database', async () => {
     await server.empty();
-    const client = await server.pool().connect();
-    await client.query('CREATE TABLE agctl_counters (other INTEGER)');
-    client.release();
-    await expect(open([COUNTERS])).rejects.toMatchObject({
-      message: expect.stringMatching(
-        /^PGlite: the tables of `counters` cannot be migrated to version 1 \(.*"agctl_counters" already exists\)$/,
+    const driver = await open();
+    const columns = await driver.query(
+      "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'agctl_schema'",
+    );
+    const compared = databaseSchemas.flatMap((schema) =>
+      [...columnsOf(schema)].flatMap(([table, types]) =>
+        [...types].map(([name, type]) => `${table} ${name} ${type}`),
       ),
-      help: expect.stringContaining('nothing has changed'),
-    });
+    );
+    expect(compared.toSorted()).toEqual(
+      columns.map((row) => `${row['table_name']} ${row['column_name']} ${row['data_type']}`).toSorted(),
+    );
   });
 });
 
