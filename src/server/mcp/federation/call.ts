@@ -14,7 +14,7 @@ import type { Target } from '../connection/target.ts';
 import { publicProblem, signInOf, TargetFailure, UpstreamStatusError } from '../connection/target-failure.ts';
 import { LIST_METHODS, UnknownItemError } from '../names/names.ts';
 import { withoutNulls } from '../protocol/absent-members.ts';
-import type { RpcMessage } from '../protocol/message.ts';
+import { parseMessage, type RpcMessage, TARGET_BOUNDS } from '../protocol/message.ts';
 import { errorMessage, RPC, RpcError } from '../protocol/protocol.ts';
 import { readableResult } from '../protocol/readable-result.ts';
 import type { ItemAccess, McpFields, MessageGuards, ShownBundle } from '../request-fields.ts';
@@ -178,19 +178,18 @@ class ForwardedCall implements CallHandler {
     if (this.#rpc !== undefined) session.deliver(this.#connection, this.#rpc, message, stream);
   }
 
-  response(text: string, response: RpcMessage): void {
-    const rewrite = this.#rewrite;
-    const { guards } = this.#call;
-    if (guards === undefined) {
-      this.#end(text, response, rewrite);
-      return;
-    }
-    // Lists are checked as the client sees them: pins and rules have seen the target's.
-    const isList = LIST_METHODS[this.#message.method] !== undefined && rewrite !== undefined;
-    const shown = isList ? rewrite(text, response) : text;
-    const checked = guards.response(shown, this.#message, [this.#connection.target.name], this.#call.signal);
+  response(text: string, sent: RpcMessage): void {
+    const { guards, signal, meta } = this.#call;
+    const { method } = this.#message;
+    // Guardrails check what the client gets: what becomes text in a readable result, too, and lists after pins and rules.
+    const isList = LIST_METHODS[method] !== undefined;
+    const listed = isList ? (this.#rewrite?.(text, sent) ?? text) : text;
+    const listing = changed(sent, text, listed);
+    const shown = readableResult(listed, method, listing.result, meta !== undefined);
+    const response = changed(listing, listed, shown);
+    const checked = guards?.response(shown, this.#message, [this.#connection.target.name], signal);
     const end = (other?: RpcMessage): void =>
-      this.#end(other?.text ?? shown, other ?? response, isList ? undefined : rewrite);
+      this.#end(other?.text ?? shown, other ?? response, isList ? undefined : this.#rewrite);
     if (checked === undefined) end();
     else checked.then(end).catch((error: unknown) => this.failure(new Error(messageOf(error))));
   }
@@ -207,12 +206,7 @@ class ForwardedCall implements CallHandler {
     const { target } = this.#connection;
     observer?.callEnded(traceName(target), this.#since, statusOf(target), 'mcp', problem);
     const { session, stream } = this.#call;
-    const own = readableResult(
-      rewrite === undefined ? text : rewrite(text, response),
-      this.#message.method,
-      response.result,
-      this.#call.meta !== undefined,
-    );
+    const own = rewrite === undefined ? text : rewrite(text, response);
     const { limitsResults } = session.options;
     session.requests.end(stream, limitsResults ? limitedResult(this.#call, target, this.#message, own) : own);
   }
@@ -320,15 +314,19 @@ function scopesRequired(
   );
 }
 
+/** The message of a text that may have been changed from `before`, that of `message`. */
+const changed = (message: RpcMessage, before: string, text: string): RpcMessage =>
+  text === before ? message : parseMessage(text, TARGET_BOUNDS);
+
 /** Ends the stream of a list request of several targets, after guardrails have checked the list. */
 export async function endList(call: ClientCall, text: string): Promise<void> {
   const targets = call.session.connections.map(({ target }) => target.name);
-  const checked = call.guards && (await call.guards.response(text, call.message, targets, call.signal));
+  const shown = text.includes('null')
+    ? withoutNulls(text, 'result', membersOf(parseJson(text))['result'])
+    : text;
+  const checked = call.guards && (await call.guards.response(shown, call.message, targets, call.signal));
   recordError(call, checked?.error);
-  const shown = checked?.text ?? text;
-  call.stream.end(
-    shown.includes('null') ? withoutNulls(shown, 'result', membersOf(parseJson(shown))['result']) : shown,
-  );
+  call.stream.end(checked?.text ?? shown);
 }
 
 /** Ends the stream of a call with a JSON-RPC error. */

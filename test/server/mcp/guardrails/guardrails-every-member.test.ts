@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ERAS } from '../../../kit/both-eras.ts';
 import { chaos, mcpConfig } from '../../../kit/config.ts';
 import { gateway, type TestGateway } from '../../../kit/gateway.ts';
 import { type Json, openSession } from '../../../kit/mcp.ts';
+import { type McpUpstream, mcpUpstream } from '../../../kit/mcp-upstream.ts';
 
 // Patterns read every member of parameters and results, also those that MCP does not have; what they do not read is in
 // docs/mcp-tools.md.
@@ -103,5 +105,71 @@ describe('patterns of mcpGuardrails', () => {
     });
     const { result: masked } = await given(masking, value(['SE', 'CR', 'ET77'], SENTENCE));
     expect(masked).toEqual(value(['<masked>', '', ''], 'the <masked> word'));
+  });
+});
+
+// A number, a key, or a member without text becomes text where clients could not read the result otherwise.
+describe('patterns read a result in the form that clients get', () => {
+  let sent = '';
+  let up: McpUpstream;
+  let gate: TestGateway;
+  beforeAll(async () => {
+    up = await mcpUpstream({
+      capabilities: { tools: {}, prompts: {}, resources: {}, tasks: {} },
+      script({ message }, response) {
+        if (message?.method === 'initialize' || message?.id === undefined) return false;
+        response.setHeader('content-type', 'application/json');
+        response.end(`{"jsonrpc":"2.0","id":${message.id},"result":${sent}}`);
+        return true;
+      },
+    });
+    const rules = [{ builtin: 'email' }, { builtin: 'creditCard' }];
+    const methods = { '*': 'response' };
+    const policies = { mcpGuardrails: { processors: [{ kind: 'regex', action: 'mask', rules, methods }] } };
+    const target = { name: 'a', mcp: { host: up.url } };
+    const route = (path: string, targets: object[]): object => ({
+      matches: [{ path: { exact: path } }],
+      policies,
+      backends: [{ mcp: { targets } }],
+    });
+    const routes = [route('/one', [target]), route('/two', [target, chaos('b')])];
+    gate = await gateway(
+      JSON.stringify({ config: { adminAddr: 'off' }, gateways: { default: { port: 0, routes } } }),
+    );
+  });
+  afterAll(async () => {
+    await gate.close();
+    await up[Symbol.asyncDispose]();
+  });
+
+  const CONTENT = [
+    '4111111111111111',
+    '[4111111111111111]',
+    '[{"card":4111111111111111}]',
+    '[{"type":"text","text":{"card":4111111111111111}}]',
+    '[{"text":4111111111111111}]',
+    '[{"requestState":"alice@example.com"}]',
+    '[{"role":"alice@example.com"}]',
+    '[{"alice@example.com":"x"}]',
+  ];
+  const TOOL = { name: 'say', arguments: {} };
+  const CASES: [path: string, method: string, params: Json, result: string][] = [
+    ...CONTENT.flatMap((content): typeof CASES => [
+      ['/one', 'tools/call', TOOL, `{"content":${content}}`],
+      ['/two', 'tools/call', { ...TOOL, name: 'a_say' }, `{"content":${content}}`],
+    ]),
+    ['/one', 'tasks/result', { taskId: 't' }, `{"content":${CONTENT[1]}}`],
+    ['/one', 'prompts/get', { name: 'p' }, '{"messages":[{"role":"user","content":4111111111111111}]}'],
+    ['/one', 'resources/read', { uri: 'x:1' }, '{"contents":[{"uri":"x:1","text":[4111111111111111]}]}'],
+  ];
+  describe.each(ERAS)('of revision %s', (revision, connect) => {
+    // Tasks are those of revision 2025-11-25.
+    const cases = CASES.filter(([, method]) => revision === '2025-11-25' || method !== 'tasks/result');
+    test.each(cases)('at %s of %s (%j): %s', async (path, method, params, result) => {
+      sent = result;
+      const { text } = await (await connect(gate.url + path)).ask(method, params);
+      expect(text).not.toMatch(/4111|alice/);
+      expect(text).toMatch(/<CREDIT_CARD>|<EMAIL_ADDRESS>|could not be checked|rejected/);
+    });
   });
 });
