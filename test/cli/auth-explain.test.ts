@@ -117,6 +117,41 @@ describe('auth explain', () => {
     expect(code).toBe(1);
   });
 
+  test('auth explain lists a route of a group in each listener that delegates to it', async () => {
+    writeFileSync(join(folder, 'keys.json'), JSON.stringify({ keys: [key.jwk] }));
+    const file = join(folder, 'listeners.yaml');
+    const tokenFile = join(folder, 'token');
+    writeFileSync(tokenFile, token(key, claims));
+    const jwtAuth = { mode: 'strict', issuer, audiences: ['gw'], jwks: { file: 'keys.json' } };
+    const listener = (name: string) => ({ name, hostname: `${name}.example`, protocol: 'HTTP' });
+    writeFileSync(
+      file,
+      JSON.stringify({
+        gateways: { default: { port: 3000, listeners: [listener('one'), listener('two')] } },
+        routes: [{ name: 'all', backends: [{ routeGroup: 'group' }] }],
+        routeGroups: [{ name: 'group', routes: [{ name: 'r', policies: { jwtAuth, directResponse: {} } }] }],
+      }),
+    );
+    const { stdout, stderr } = await cli(['auth', 'explain', '-f', file, '--token-file', tokenFile]);
+    expect(stderr).toBe('');
+    expect(stdout.match(/^✓ default default\/(?:one|two) default\/r /gm)).toEqual([
+      '✓ default default/one default/r ',
+      '✓ default default/two default/r ',
+    ]);
+  });
+
+  test('auth explain fails for a configuration with rules that cannot be compiled', async () => {
+    const file = join(folder, 'invalid.yaml');
+    const tokenFile = join(folder, 'token');
+    writeFileSync(tokenFile, token(key, claims));
+    const policies = { authorization: { rules: [{ deny: 'true ==' }] }, directResponse: {} };
+    writeFileSync(file, JSON.stringify({ gateways: { default: { port: 3000 } }, routes: [{ policies }] }));
+    expect(await cli(['auth', 'explain', '-f', file, '--token-file', tokenFile])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`${file} is not a valid configuration`),
+    });
+  });
+
   test('auth explain names what each server gets instead of the token, without secrets', async () => {
     const target = (name: string, backendAuth?: object): object => ({
       name,

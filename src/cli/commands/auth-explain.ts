@@ -4,7 +4,7 @@ import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { elementsOf, isRecord, membersOf, textIn } from '../../core/foreign.ts';
 import { escapeControls, SILENT_LOG } from '../../core/log.ts';
 import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
-import { policyOf, type RoutePlan, routesOf, settingsOf } from '../../server/config/plan/plan.ts';
+import { answeringRoutes, policyOf, type RoutePlan, settingsOf } from '../../server/config/plan/plan.ts';
 import { describeBackendAuth } from '../../server/credentials/backend-auth.ts';
 import { hasRules } from '../../server/expressions/rules.ts';
 import { requestScope } from '../../server/expressions/scopes.ts';
@@ -37,7 +37,7 @@ interface Options {
 /** What one route would do with the token, and why. */
 interface Verdict extends Judgment {
   readonly gateway: string;
-  /** Several listeners of a gateway may have the same route. */
+  /** Several listeners of a gateway may have the same route of a group. */
   readonly listener: string;
   readonly route: string;
   /** Whether one of its policies, or of its listener, validates tokens: the exit code is that of those. */
@@ -62,20 +62,22 @@ export const run: Run<Options> = async ({ file: named, tokenFile, output }, cont
   const file = configFileOf(named, context);
   const { env, cwd, stdout } = forConfig(context, file);
   const { config, source } = loadConfigText(readConfigFile(file), file, env);
-  if (config === undefined)
-    throw new CommandError(
-      'not_ok',
-      `${file} is not a valid configuration`,
-      `run agctl config validate -f ${file}`,
-    );
+  const invalid = new CommandError(
+    'not_ok',
+    `${file} is not a valid configuration`,
+    `run agctl config validate -f ${file}`,
+  );
+  if (config === undefined) throw invalid;
   const token = readToken(tokenFile);
   const folder = file === '-' ? cwd : dirname(resolve(cwd, file));
-  const { runtime } = compileRuntime({ config, source, env, folder, log: SILENT_LOG });
+  const { runtime, diagnostics } = compileRuntime({ config, source, env, folder, log: SILENT_LOG });
   const verdicts: Verdict[] = [];
   try {
-    for (const { plan, listeners } of runtime.gateways) {
-      const planned = new Map(routesOf(plan).map((route) => [route.fullKey, route]));
-      for (const listener of listeners)
+    if (diagnostics.some(({ severity }) => severity === 'error')) throw invalid;
+    for (const { plan, listeners } of runtime.gateways)
+      for (const [index, listener] of listeners.entries()) {
+        const routes = answeringRoutes(plan.listeners[index]?.routes ?? []);
+        const planned = new Map(routes.map((route) => [route.fullKey, route]));
         for (const route of routesBelow(listener.routes)) {
           const known = planned.get(route.fullKey);
           if (known === undefined) continue;
@@ -91,7 +93,7 @@ export const run: Run<Options> = async ({ file: named, tokenFile, output }, cont
             credentials: credentialsOf(known),
           });
         }
-    }
+      }
   } finally {
     await runtime.close();
   }
