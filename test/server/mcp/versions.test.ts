@@ -36,6 +36,19 @@ describe('the MCP-Protocol-Version header', () => {
     expect(await asked('2025-11-25', '2025-06-18')).toBe(400);
   });
 
+  test('rules on MCP-Protocol-Version see one value if it comes several times, in lines or in a list', async () => {
+    const rules = [{ deny: 'request.headers["mcp-protocol-version"] == "2025-06-18"' }];
+    await using ruled = await gateway(mcpConfig([chaos('a')], { route: { policies: { authorization: { rules } } } }));
+    const asked = async (...versions: string[]) => {
+      const headers = { ...MCP_HEADERS, 'mcp-protocol-version': versions };
+      const body = JSON.stringify(INITIALIZE);
+      return (await send(`${ruled.url}/mcp`, { method: 'POST', headers, body })).status;
+    };
+    for (const versions of [['2025-06-18, 2025-06-18'], ['2025-06-18', '2025-06-18 ,2025-06-18']])
+      expect(await asked(...versions), versions.join()).toBe(403);
+    expect(await asked('2025-11-25,2025-11-25', '2025-11-25')).toBe(200);
+  });
+
   test('MCP-Protocol-Version may be absent', async () => {
     expect((await post(session.url, ping, { 'mcp-session-id': session.id })).status).toBe(200);
   });

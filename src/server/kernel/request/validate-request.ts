@@ -187,6 +187,7 @@ function validateHeaders(
       if (lower === 'connection') named = named.concat(optionsOf(raw[i + 1] ?? '', headerReads));
       continue;
     }
+    if (lower === 'mcp-protocol-version') raw[i + 1] = oneOfEqual(raw[i + 1] ?? '');
     const bit = SINGLE_BIT.get(lower);
     if (bit === undefined) {
       if (overrideHeaders === 'allow' || !isOverride(lower)) continue;
@@ -207,6 +208,16 @@ function validateHeaders(
   if (removed !== undefined) removeAt(raw, removed);
   if (named.length > 0) removeFields(raw, new FieldNames(named));
   return host;
+}
+
+/**
+ * The value of a list of one value. Clients that add the revision to headers with another spelling of its name send such a list
+ * (lowdefy/lowdefy#2345). It is made one value before policies run: their rules have to see what the gateway reads.
+ */
+function oneOfEqual(value: string): string {
+  if (!value.includes(',')) return value;
+  const [first = '', ...others] = value.split(',').map((each) => each.trim());
+  return others.every((each) => each === first) ? first : value;
 }
 
 const NONE: readonly string[] = [];

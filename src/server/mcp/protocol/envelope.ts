@@ -26,16 +26,15 @@ const LOG_LEVELS = new Set(['debug', 'info', 'notice', 'warning', 'error', 'crit
 const isLegacy = (version: unknown): boolean => SESSION_REVISIONS.some((known) => known === version);
 
 /**
- * The revision in the header. Clients that add it to headers with another spelling of its name send a list: of the same revision
- * (lowdefy/lowdefy#2345), or also of another one with sessions, whose requests do not depend on it (python-sdk#1861). The first of
- * these is meant; any other list is not a revision.
+ * The revision in the header. Clients that add it to headers with another spelling of its name send a list: of the same revision,
+ * which is one value already (`validateRequest`), or also of another one with sessions, whose requests do not depend on it
+ * (python-sdk#1861). The first of these is meant; any other list is not a revision.
  */
 export function revisionIn(headers: HeaderList): string | undefined {
   const value = headers.get(VERSION_HEADER);
   if (value?.includes(',') !== true) return value;
   const all = value.split(',').map((each) => each.trim());
-  const [first] = all;
-  return all.every((each) => each === first) || all.every(isLegacy) ? first : value;
+  return all.every(isLegacy) ? all[0] : value;
 }
 
 /**
