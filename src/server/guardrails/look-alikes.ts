@@ -59,20 +59,43 @@ const PLAIN = new Map(
     [...others].map((other) => [other, plain] as const),
   ),
 );
-const OTHERS = [...PLAIN.keys()].join('');
+const LETTERS = [...PLAIN.keys()].join('');
+const LETTER = new RegExp(`[${LETTERS}]`, 'g');
 
-/** Whether a text may have a word with both: most have none, and this test takes linear time. */
-const BESIDE = new RegExp(`[${OTHERS}][0-9_]{0,8}[A-Za-z]|[A-Za-z][0-9_]{0,8}[${OTHERS}]`);
-const WORD = new RegExp(`[A-Za-z0-9_${OTHERS}]+`, 'g');
-const LATIN = /[A-Za-z]/;
+/** The letters above by alphabet. Those of the phonetic alphabet are Latin, as ASCII is, but of another alphabet here. */
+const ALPHABETS = ['Cyrillic', 'Greek', 'Armenian', 'Cherokee', 'Coptic', 'Lisu', 'Latin'].map(
+  (script) => `[${LETTERS.replace(new RegExp(`\\P{Script=${script}}`, 'gu'), '')}]`,
+);
 
 /**
- * The text, of the same length, with letters of ASCII in place of those that look alike and are beside some, as in `pаssword` with a
- * letter of Cyrillic. Words of one alphabet stay: in Russian, `сор` is no `cop`.
+ * A letter that is beside one of another alphabet, with digits between them at most. Each match begins with such a letter, so that
+ * text of ASCII costs nothing, and looks at the digits around it alone, so that all take linear time.
+ */
+const MIXED = new RegExp(
+  ALPHABETS.map((own) => `${own}(?:(?=[0-9_]*(?!${own})[A-Za-z${LETTERS}])|(?<=[A-Za-z][0-9_]*${own}))`).join(
+    '|',
+  ),
+  'g',
+);
+const WORD_BEFORE = new RegExp(`[\\w${LETTERS}]`);
+const WORD_AFTER = new RegExp(`[\\w${LETTERS}]*`, 'y');
+
+/**
+ * The text, of the same length, with letters of ASCII in place of those that look alike, in words of several alphabets, as `pаssword` with
+ * a letter of Cyrillic. Words of one alphabet stay, with digits, too: in Russian, `сор` is not `cop`.
  */
 export function withPlainLetters(text: string): string {
-  if (!BESIDE.test(text)) return text;
-  return text.replace(WORD, (word) =>
-    LATIN.test(word) ? [...word].map((letter) => PLAIN.get(letter) ?? letter).join('') : word,
-  );
+  let plain = '';
+  let end = 0;
+  for (const { index } of text.matchAll(MIXED)) {
+    if (index < end) continue;
+    let start = index;
+    while (start > end && WORD_BEFORE.test(text.charAt(start - 1))) start -= 1;
+    plain += text.slice(end, start);
+    WORD_AFTER.lastIndex = start;
+    const [word = ''] = WORD_AFTER.exec(text) ?? [];
+    plain += word.replace(LETTER, (letter) => PLAIN.get(letter) ?? letter);
+    end = start + word.length;
+  }
+  return end === 0 ? text : plain + text.slice(end);
 }

@@ -42,6 +42,15 @@ describe('texts in letters that only look different', () => {
     expect(masking({ pattern: 'аlice' }).mask('аlice')).toBe('<masked>');
   });
 
+  test.each([
+    ['DE[0-9]{20}', 'ᎠЕ89370400440532013000'],
+    ['a123456789b', 'а123456789b'],
+    ['x_paypal_2', 'x_раураӏ_2'],
+    ['cop', 'соρ'],
+  ])('%s matches %s, which has letters of several alphabets', (pattern, text) => {
+    expect(masking({ pattern }).mask(`сор ${text}, сор`)).toBe('сор <masked>, сор');
+  });
+
   test('words of one alphabet stay, and those of several in which other letters differ', () => {
     const text = 'Сор, рост и хор в доме 5а; ΤΟ ΝΕΟ; e-mailы, PDFка, IT-отдел; σ = 0,5 µm';
     expect(masking({ pattern: '(?i)cop|poct|xop|5a|to|neo|ka|ot|o =' }).mask(text)).toBe(text);

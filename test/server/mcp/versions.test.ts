@@ -38,7 +38,9 @@ describe('the MCP-Protocol-Version header', () => {
 
   test('rules on MCP-Protocol-Version see one value if it comes several times, in lines or in a list', async () => {
     const rules = [{ deny: 'request.headers["mcp-protocol-version"] == "2025-06-18"' }];
-    await using ruled = await gateway(mcpConfig([chaos('a')], { route: { policies: { authorization: { rules } } } }));
+    await using ruled = await gateway(
+      mcpConfig([chaos('a')], { route: { policies: { authorization: { rules } } } }),
+    );
     const asked = async (...versions: string[]) => {
       const headers = { ...MCP_HEADERS, 'mcp-protocol-version': versions };
       const body = JSON.stringify(INITIALIZE);
