@@ -46,7 +46,8 @@ export function compileTarget(config: McpBackendConfig['targets'][number], conte
   const { mcp: remote } = config;
   const signIn = remote && { target: name, url: signInUrl(remote, policies?.backendTLS !== undefined) };
   const compiled = policies && compileTargetPolicies(policies, host, signIn, context.at('policies'));
-  const credentials = new TargetCredentials(compiled?.credentials);
+  const server = JSON.stringify([name, kind.key, config[kind.key], policies?.backendTLS]);
+  const credentials = new TargetCredentials(server, compiled?.credentials);
   const target = (kind as TargetKind).compile(name, config[kind.key], context.at(kind.key), {
     tls: compiled?.tls,
     credentials,

@@ -99,7 +99,8 @@ function stepOf(
     place(ctx, token);
   };
   return (ctx) => {
-    credentialOrigin.set(ctx, credential.readFrom === undefined ? 'gateway' : 'caller');
+    if (credentialOrigin.get(ctx) !== 'caller')
+      credentialOrigin.set(ctx, credential.readFrom === undefined ? 'gateway' : 'caller');
     const token = credential.token(ctx);
     if (token instanceof Promise) return token.then((value) => put(ctx, value));
     if (token !== undefined) put(ctx, token);

@@ -44,10 +44,13 @@ export interface CompiledCredentials {
  * them: a server may refuse the former key while a client still uses its session.
  */
 export class TargetCredentials {
+  /** Says which server they are for: its name, address and how it is connected to. */
+  readonly #server: string;
   readonly #own: CompiledCredentials | undefined;
   #current: CompiledCredentials | undefined;
 
-  constructor(compiled?: CompiledCredentials) {
+  constructor(server: string, compiled: CompiledCredentials | undefined) {
+    this.#server = server;
     this.#own = compiled;
     this.#current = compiled;
   }
@@ -56,9 +59,12 @@ export class TargetCredentials {
     return this.#current;
   }
 
-  /** Takes the place of those that an earlier configuration has for the same server. */
-  replace(earlier: TargetCredentials): void {
-    earlier.#current = this.#own;
+  /** Takes over those that `active` has for this server; without one, its own are in use again, as those of others may be closed. */
+  follow(active: readonly WithCredentials[]): void {
+    const same = active
+      .flatMap(({ credentials }) => credentials ?? [])
+      .find((each) => each.#server === this.#server);
+    this.#current = (same ?? this).#own;
   }
 
   async close(): Promise<void> {
@@ -68,22 +74,10 @@ export class TargetCredentials {
 
 /** A target, as far as its credentials go. */
 type WithCredentials = Readonly<{ credentials?: TargetCredentials | undefined }>;
-type CredentialedTarget = WithCredentials & { readonly name: string; readonly endpoint: string | undefined };
 
 /** Whether credentials of one of the targets are computed from requests. */
 export const readRequests = (targets: readonly WithCredentials[]): boolean =>
   targets.some(({ credentials }) => credentials?.current?.readsRequest === true);
-
-/** Gives targets of an earlier configuration the credentials of `active`, unless these are of another server. */
-export function renewCredentials(
-  earlier: readonly CredentialedTarget[],
-  active: readonly CredentialedTarget[],
-): void {
-  for (const { name, endpoint, credentials } of active)
-    for (const former of earlier)
-      if (former.name === name && former.endpoint === endpoint && former.credentials !== undefined)
-        credentials?.replace(former.credentials);
-}
 
 /** What tells the caller of a request apart from others, beside its headers, at all targets. */
 export const callerKeys = (

@@ -1,6 +1,6 @@
 import { LIMITS } from '../../../core/limits.ts';
 import { RpcError } from '../protocol/protocol.ts';
-import { UpstreamStatusError } from './target-failure.ts';
+import { isErrorStatus } from './target-failure.ts';
 
 /**
  * Follows `nextCursor` through the pages of one list of a server. Servers end a list in several ways: without the member, with
@@ -45,7 +45,7 @@ export class ListPages {
   /** Whether the failed request for the page at `cursor` means that there is none. */
   isEnd(error: unknown): boolean {
     const mayBeNone = this.cursor === '' || typeof this.cursor === 'number';
-    return mayBeNone && (error instanceof RpcError || error instanceof UpstreamStatusError);
+    return mayBeNone && (error instanceof RpcError || isErrorStatus(error));
   }
 }
 

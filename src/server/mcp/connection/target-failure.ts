@@ -56,6 +56,15 @@ export class UpstreamStatusError extends Error {
   }
 }
 
+/** The refusal (401, 403) of a credential of the gateway, which says nothing about the caller: for it, the target has failed. */
+export class GatewayRefused extends TargetFailure {
+  override readonly credential = 'refused';
+}
+
+/** Whether a server has answered with an error status. */
+export const isErrorStatus = (error: unknown): boolean =>
+  error instanceof UpstreamStatusError || error instanceof GatewayRefused;
+
 /** Where the user has to sign in, if that is what a failure is about. */
 export const signInOf = (error: unknown): SignInLink | undefined =>
   error instanceof TargetFailure ? error.signIn : undefined;

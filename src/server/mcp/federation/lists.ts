@@ -8,7 +8,7 @@ import type { Connection } from '../connection/connection.ts';
 import type { JsonRpcConnection } from '../connection/json-rpc-connection.ts';
 import { ListPages } from '../connection/list-pages.ts';
 import { toolsListed } from '../connection/seen-tools.ts';
-import { signInOf, UpstreamStatusError, withTimeout } from '../connection/target-failure.ts';
+import { isErrorStatus, signInOf, withTimeout } from '../connection/target-failure.ts';
 import { warnAboutToolNames, warnAboutUnreadableTool } from '../connection/target-warnings.ts';
 import { type ItemKind, type ListMethod, outwardName, outwardTask } from '../names/names.ts';
 import { UNANNOUNCED } from '../protocol/initialize-result.ts';
@@ -128,7 +128,7 @@ export async function listTarget(
     // Capabilities are unknown in a resumed session, so the request may reach a server without the list.
     if (error instanceof RpcError && error.code === RPC.methodNotFound) return [];
     const isUnannounced = connection.capabilities?.[capabilityOf(method)] === UNANNOUNCED;
-    if (isUnannounced && (error instanceof RpcError || error instanceof UpstreamStatusError)) return [];
+    if (isUnannounced && (error instanceof RpcError || isErrorStatus(error))) return [];
     const { rpc } = connection;
     if (!(error instanceof UpstreamSessionLost) || rpc === undefined || call.session.isClientUnknown)
       throw error;

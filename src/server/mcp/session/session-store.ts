@@ -4,7 +4,7 @@ import type { BackendState } from '../../kernel/inspection.ts';
 import type { SharedStore } from '../../kernel/shared-store.ts';
 import type { SlotHolder } from '../../kernel/slot.ts';
 import type { Evictable } from '../child-slots.ts';
-import { readRequests, renewCredentials } from '../connection/caller-credential.ts';
+import { readRequests } from '../connection/caller-credential.ts';
 import { seenTools } from '../connection/seen-tools.ts';
 import { SessionEnded } from '../connection/target-failure.ts';
 import { targetState } from '../connection/target-state.ts';
@@ -86,7 +86,7 @@ export class SessionStore {
     for (const store of [...previous.#previous, previous]) {
       this.#previous.add(store);
       store.#successor = this;
-      renewCredentials(store.#options.targets, this.#options.targets);
+      for (const { credentials } of store.#options.targets) credentials?.follow(this.#options.targets);
       this.readsRequests ||= store.readsRequests;
     }
     previous.callers.retire();

@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici';
 import type { CredentialOrigin } from '../../../kernel/request/shared-slots.ts';
 import { explainUpstreamError, locatedProblem } from '../../../transport/upstream/upstream-error.ts';
 import type { CallerCredential } from '../../connection/caller-credential.ts';
-import { TargetFailure, UpstreamStatusError } from '../../connection/target-failure.ts';
+import { GatewayRefused, TargetFailure, UpstreamStatusError } from '../../connection/target-failure.ts';
 import { BODY_IN_ERROR, OversizedMessage } from './http-body.ts';
 import type { RedirectingServer } from './redirects.ts';
 import { UpstreamSessionLost } from './session-loss.ts';
@@ -70,13 +70,12 @@ export function refusalOf(
 ): UpstreamStatusError | TargetFailure {
   const { status, body } = refusal;
   if (origin !== 'gateway' || (status !== 401 && status !== 403)) return refusal;
-  const problem = `the server refused the credential that the gateway sent (HTTP ${status}): check \`backendAuth\``;
-  const failure = new TargetFailure(
-    problem,
-    `${server.upstream.address}: ${problem}${quoted(server, body, '; it said: ')}`,
-  );
-  failure.credential = 'refused';
-  return failure;
+  const problem =
+    status === 401
+      ? 'the server refused the credential that the gateway sent (HTTP 401): check `backendAuth`'
+      : 'the server does not allow this with the credential that the gateway sent (HTTP 403)';
+  const detail = `${server.upstream.address}: ${problem}${quoted(server, body, '; it said: ')}`;
+  return new GatewayRefused(problem, detail);
 }
 
 /** The failure of an error status. The server may repeat the credential that it got, which the client has not. */

@@ -7,6 +7,7 @@ import { temporaryFolder } from '../../../../kit/folder.ts';
 import { gateway } from '../../../../kit/gateway.ts';
 import { INITIALIZE, openSession, post } from '../../../../kit/mcp.ts';
 import { type McpUpstream, mcpUpstream } from '../../../../kit/mcp-upstream.ts';
+import { exchangeServer, issuedFor } from '../../../../kit/token-exchange.ts';
 
 const CALL = { name: 'say', arguments: { message: 'hi' } };
 
@@ -51,16 +52,39 @@ describe('a credential that is changed while sessions are open', () => {
     expect(up.received.at(-1)).toMatchObject({ verb: 'DELETE', headers: { authorization: 'Bearer three' } });
   });
 
-  test('is not sent to the former host of a target that has moved', async () => {
+  test.each<[string, (up: McpUpstream) => object]>([
+    ['another port', ({ url }) => ({ mcp: { host: url.replace(/\d+\/mcp/, '1/mcp') } })],
+    ['another path', ({ url }) => ({ mcp: { host: `${url}/tenant` } })],
+    ['TLS', ({ url }) => ({ mcp: { host: url.replace('http', 'https') } })],
+    ['another transport', ({ url }) => ({ mcp: undefined, sse: { host: url } })],
+  ])('is not sent to a server that has moved to %s', async (_, moved) => {
     await using up = await mcpUpstream();
-    await using other = await mcpUpstream();
     await using at = await rotating(target(up.url, 'one'));
     const session = await openSession(`${at.gate.url}/mcp`);
-    await at.load(target(other.url, 'two'));
+    await at.load({ ...target(up.url, 'two'), ...moved(up) });
     await session.request('tools/call', CALL);
-    expect([keysOf(up), keysOf(other)]).toEqual([['Bearer one'], []]);
+    expect(keysOf(up)).toEqual(['Bearer one']);
+  });
+
+  test('is the former one again once its server is configured no more, as that of the last configuration is closed', async () => {
+    await using up = await mcpUpstream();
+    await using other = await mcpUpstream();
+    await using tokens = await exchangeServer();
+    await using at = await rotating(target(up.url, 'one'));
+    const session = await openSession(`${at.gate.url}/mcp`, { authorization: 'Bearer of-the-client' });
+    const policies = { backendAuth: { oauthTokenExchange: tokens.exchange('x') } };
+    await at.load({ ...target(up.url), policies });
+    await session.request('tools/call', CALL);
+    await at.load(target(other.url, 'three'));
+    expect((await session.request('tools/call', CALL)).error).toBeUndefined();
+    expect(keysOf(up)).toEqual([`Bearer ${issuedFor('of-the-client', 'x')}`, 'Bearer one']);
   });
 });
+
+const REFUSALS = {
+  401: 'the server refused the credential that the gateway sent (HTTP 401): check `backendAuth`',
+  403: 'the server does not allow this with the credential that the gateway sent (HTTP 403)',
+};
 
 describe('a server that refuses the credential of the gateway', () => {
   const refusing = (status: number) =>
@@ -75,7 +99,7 @@ describe('a server that refuses the credential of the gateway', () => {
 
   // The client would take it for a refusal of its own credential, and sign in again, or end.
   test.each(ERAS)('is not available to clients of %s, which get no 401 or 403', async (_, connect) => {
-    for (const status of [401, 403])
+    for (const status of [401, 403] as const)
       for (const route of [false, true]) {
         await using up = await refusing(status);
         const yaml = route
@@ -85,9 +109,7 @@ describe('a server that refuses the credential of the gateway', () => {
         const caller = await connect(`${gate.url}/mcp`);
         const reply = await caller.call('say', { message: 'hi' });
         expect([reply.status, reply.headers.get('www-authenticate')]).toEqual([200, null]);
-        expect(reply.error.message).toBe(
-          `target "up" is not available: the server refused the credential that the gateway sent (HTTP ${status}): check \`backendAuth\``,
-        );
+        expect(reply.error.message).toBe(`target "up" is not available: ${REFUSALS[status]}`);
       }
   });
 
