@@ -12,41 +12,74 @@ import { edit, elements, members, valueAt } from '../../kernel/json/json-text.ts
  */
 const NULLABLE: ReadonlySet<string> = new Set(['data', 'structuredContent', 'ttl', 'ttlMs']);
 
-/** Members whose content is not that of MCP. */
-const OPAQUE: ReadonlySet<string> = new Set(
-  '_meta data experimental extensions input inputSchema metadata outputSchema requestedSchema structuredContent'.split(
-    ' ',
-  ),
+/** Members whose objects are those of MCP. Others are those of a tool or an extension, in which null may mean something. */
+const OF_MCP: ReadonlySet<string> = new Set(
+  [
+    'annotations arguments completion content contents execution icons messages prompts resource resources',
+    'resourceTemplates task tasks tools',
+    // Of `initialize` and `server/discover`.
+    'cancel capabilities completions elicitation list logging requests roots sampling serverInfo',
+    // Of requests of servers.
+    'hints inputRequests modelPreferences params toolChoice',
+  ].flatMap((names) => names.split(' ')),
 );
+
+/** The member whose keys are those of the server. */
+const KEYED = 'inputRequests';
+
+/** Types of content in MCP; others are those of extensions. */
+const TYPES: ReadonlySet<unknown> = new Set(
+  'audio image resource resource_link text tool_result tool_use'.split(' '),
+);
+
+/** Objects and lists of MCP in each other, at most: a server may nest them without end, and each level is read once more. */
+const LEVELS = 16;
 
 /** The text of a message without the members that are null in its result or its parameters, of which `value` was parsed. */
 export function withoutNulls(text: string, member: 'result' | 'params', value: unknown): string {
   // Most messages have none, and a search is cheaper than looking at each member.
   if (!text.includes('null') || !hasNull(value)) return text;
   const span = valueAt(text, [member]);
-  return span === undefined ? text : edit(text, [{ ...span, text: plain(text.slice(span.start, span.end)) }]);
+  return span === undefined
+    ? text
+    : edit(text, [{ ...span, text: plain(text.slice(span.start, span.end), value) }]);
 }
 
-function hasNull(value: unknown): boolean {
-  if (Array.isArray(value)) return value.some(hasNull);
-  if (!isRecord(value)) return false;
+/** Whether the members of an object in that member are not those of MCP. */
+const isForeign = ({ type }: Readonly<Record<string, unknown>>, parent: string): boolean =>
+  parent === 'content' && typeof type === 'string' && !TYPES.has(type);
+
+const isEntered = (key: string, parent: string): boolean => parent === KEYED || OF_MCP.has(key);
+
+/** `parent`: the member that the value is. */
+function hasNull(value: unknown, parent = '', level = 0): boolean {
+  if (level === LEVELS) return false;
+  if (Array.isArray(value)) return value.some((item) => hasNull(item, parent, level + 1));
+  if (!isRecord(value) || isForeign(value, parent)) return false;
   for (const key in value) {
     const member = value[key];
-    if (member === null ? !NULLABLE.has(key) : !OPAQUE.has(key) && hasNull(member)) return true;
+    if (member === null) {
+      if (!NULLABLE.has(key)) return true;
+    } else if (isEntered(key, parent) && hasNull(member, key, level + 1)) return true;
   }
   return false;
 }
 
-function plain(json: string): string {
-  if (json.startsWith('[')) {
-    const all = elements(json).map(({ start, end }) => plain(json.slice(start, end)));
+function plain(json: string, value: unknown, parent = '', level = 0): string {
+  if (!hasNull(value, parent, level)) return json;
+  if (Array.isArray(value)) {
+    const all = elements(json).map(({ start, end }, index) =>
+      plain(json.slice(start, end), value[index], parent, level + 1),
+    );
     return `[${all.join(',')}]`;
   }
-  if (!json.startsWith('{')) return json;
+  if (!isRecord(value)) return json;
   const kept = members(json).flatMap(([key, { start, end }]) => {
-    const value = json.slice(start, end);
-    if (value === 'null' && !NULLABLE.has(key)) return [];
-    return [`${JSON.stringify(key)}:${OPAQUE.has(key) ? value : plain(value)}`];
+    const own = json.slice(start, end);
+    if (own === 'null' && !NULLABLE.has(key)) return [];
+    return [
+      `${JSON.stringify(key)}:${isEntered(key, parent) ? plain(own, value[key], key, level + 1) : own}`,
+    ];
   });
   return `{${kept.join(',')}}`;
 }

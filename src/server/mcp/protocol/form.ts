@@ -1,17 +1,20 @@
 import { entryIn, isRecord } from '../../../core/foreign.ts';
 import { elements, members } from '../../kernel/json/json-text.ts';
 
-/** What clients require of a value, and what becomes of one that is otherwise. */
+/** What clients require of a value, and what becomes of one that they cannot read. */
 interface Shape {
-  /** Whether clients can read a value, apart from its optional members and its elements. */
+  /** Whether clients can read a value, apart from its members and elements. */
   readonly is: (value: unknown) => boolean;
-  /** Optional members of an object: those that no client reads are left out. Clients ignore others. */
+  /** Members of an object without which clients refuse it. */
+  readonly required?: Readonly<Record<string, Form>>;
+  /** Optional members of an object: those that clients cannot read are left out. Clients ignore others. */
   readonly members?: Readonly<Record<string, Form>>;
-  /** Elements of a list: those that no client reads are left out, and those after the first `most`. */
+  /** Elements of a list: those that clients cannot read are left out. */
   readonly items?: Form;
+  /** Elements of a list that clients accept: those after them are left out. */
   readonly most?: number;
-  /** JSON text of what stands for a value that is otherwise; undefined if nothing does. */
-  readonly otherwise?: (value: unknown, text: string) => string | undefined;
+  /** The JSON text of what replaces a value that clients cannot read; undefined if nothing can. */
+  readonly repair?: (value: unknown, text: string) => string | undefined;
 }
 
 /** A shape, or the one for a value. */
@@ -21,23 +24,47 @@ const shapeFor = (form: Form, value: unknown): Shape => (typeof form === 'functi
 
 /** Whether clients can read a value as it is. */
 export function hasForm(form: Form, value: unknown): boolean {
-  const { is, members: optional = {}, items, most = Number.POSITIVE_INFINITY } = shapeFor(form, value);
+  const { is, required, members: optional, items, most = Number.POSITIVE_INFINITY } = shapeFor(form, value);
   if (!is(value)) return false;
   if (Array.isArray(value))
     return items === undefined || (value.length <= most && value.every((item) => hasForm(items, item)));
   if (!isRecord(value)) return true;
-  for (const key in value) {
-    const member = entryIn(optional, key);
+  for (const key in required) {
+    const member = entryIn(required, key);
+    if (member !== undefined && !hasForm(member, value[key])) return false;
+  }
+  for (const key in optional) {
+    const member = Object.hasOwn(value, key) ? entryIn(optional, key) : undefined;
     if (member !== undefined && !hasForm(member, value[key])) return false;
   }
   return true;
 }
 
+/** How many elements of lists have to be replaced or left out, apart from what is left out of them. */
+export function unreadableElements(form: Form, value: unknown): number {
+  const { required, members: optional, items } = shapeFor(form, value);
+  let count = 0;
+  if (Array.isArray(value)) {
+    if (items === undefined) return 0;
+    for (const item of value) {
+      if (!shapeFor(items, item).is(item)) count += 1;
+      count += unreadableElements(items, item);
+    }
+  } else if (isRecord(value)) {
+    for (const own of [required, optional])
+      for (const key in own) {
+        const member = Object.hasOwn(value, key) ? entryIn(own, key) : undefined;
+        if (member !== undefined) count += unreadableElements(member, value[key]);
+      }
+  }
+  return count;
+}
+
 /** The JSON text of a value, of which `value` was parsed, in the form that clients can read; undefined if there is none. */
 export function inForm(form: Form, text: string, value: unknown): string | undefined {
   if (hasForm(form, value)) return text;
-  const { is, members: optional = {}, items, most, otherwise } = shapeFor(form, value);
-  if (!is(value)) return otherwise?.(value, text);
+  const { is, required = {}, members: optional = {}, items, most, repair } = shapeFor(form, value);
+  if (!is(value)) return repair?.(value, text);
   if (Array.isArray(value) && items !== undefined) {
     const kept = elements(text)
       .slice(0, most)
@@ -45,11 +72,14 @@ export function inForm(form: Form, text: string, value: unknown): string | undef
     return `[${kept.join(',')}]`;
   }
   if (!isRecord(value)) return text;
-  const kept = members(text).flatMap(([key, { start, end }]) => {
+  if (Object.keys(required).some((key) => !Object.hasOwn(value, key))) return undefined;
+  const kept: string[] = [];
+  for (const [key, { start, end }] of members(text)) {
     const own = text.slice(start, end);
-    const member = entryIn(optional, key);
+    const member = entryIn(required, key) ?? entryIn(optional, key);
     const shown = member === undefined ? own : inForm(member, own, value[key]);
-    return shown === undefined ? [] : [`${JSON.stringify(key)}:${shown}`];
-  });
+    if (shown !== undefined) kept.push(`${JSON.stringify(key)}:${shown}`);
+    else if (Object.hasOwn(required, key)) return undefined;
+  }
   return `{${kept.join(',')}}`;
 }

@@ -1,7 +1,8 @@
 import { elementsOf, entryIn, isRecord, membersOf, parseJson } from '../../../core/foreign.ts';
+import { LIMITS } from '../../../core/limits.ts';
 import { edit, valueAt, withoutMembers } from '../../kernel/json/json-text.ts';
 import { withoutNulls } from './absent-members.ts';
-import { hasForm, inForm } from './form.ts';
+import { hasForm, inForm, unreadableElements } from './form.ts';
 import { MCP_METHODS } from './protocol.ts';
 import { RESULT_FORMS } from './result-forms.ts';
 
@@ -9,13 +10,14 @@ import { RESULT_FORMS } from './result-forms.ts';
 const TOOL_RESULTS: ReadonlySet<string> = new Set(['tools/call', 'tasks/result']);
 
 /**
- * A response, as JSON text, that clients can read, of which `result` was parsed. Results of methods that MCP does not define stay as
- * sent. `isModern`: those of revision 2026-07-28, in which `structuredContent` may be any value. Before, it is an object, and clients
+ * A response, as JSON text, that clients can read, of which `result` was parsed. Results of methods that MCP does not define, and
+ * those that cannot be repaired, stay as sent. `isModern`: those of revision 2026-07-28, in which `structuredContent` may be any value. Before, it is an object, and clients
  * refuse a result with a list there (naw103/foremerge#28): the list becomes the text that other clients expect, if there is none.
  */
 export function readableResult(text: string, method: string, result: unknown, isModern: boolean): string {
   if (!MCP_METHODS.has(method)) return text;
   const formed = inResultForm(text, method, result);
+  if (formed === undefined) return text;
   const value = formed === text ? result : membersOf(parseJson(formed))['result'];
   const plain = withoutNulls(formed, 'result', value);
   const { structuredContent, content } = membersOf(value);
@@ -32,10 +34,16 @@ export function readableResult(text: string, method: string, result: unknown, is
   return edit(bare, [{ ...span, text: shown }]);
 }
 
-function inResultForm(text: string, method: string, result: unknown): string {
-  const form = entryIn(RESULT_FORMS, method);
+/** Undefined if clients cannot read the result, and it cannot be repaired within the limits. */
+function inResultForm(text: string, method: string, result: unknown): string | undefined {
+  const { resultType = 'complete' } = membersOf(result);
+  // A request for input has other members (2026-07-28), and an error has no result.
+  const form = isRecord(result) && resultType === 'complete' ? entryIn(RESULT_FORMS, method) : undefined;
   if (form === undefined || hasForm(form, result)) return text;
+  if (unreadableElements(form, result) > LIMITS.repairedElements) return undefined;
   const span = valueAt(text, ['result']);
   const shown = span && inForm(form, text.slice(span.start, span.end), result);
-  return span === undefined || shown === undefined ? text : edit(text, [{ ...span, text: shown }]);
+  if (span === undefined || shown === undefined) return undefined;
+  const formed = edit(text, [{ ...span, text: shown }]);
+  return Buffer.byteLength(formed) > LIMITS.targetMessageBytes ? undefined : formed;
 }

@@ -2,7 +2,7 @@ import { entryIn, isRecord, membersOf, parseJson } from '../../../core/foreign.t
 import { edit, insertion, valueAt, withoutMembers } from '../../kernel/json/json-text.ts';
 import { type Form, inForm } from './form.ts';
 
-// What the official SDKs require of results. They refuse all of a result for one value that is otherwise, such as the list of all
+// What the official SDKs require of results. They refuse all of a result for one value of another form, such as the list of all
 // resources if one has no name. What a value must have for its meaning stays: a resource without a URI is left out.
 
 const isText = (value: unknown): value is string => typeof value === 'string';
@@ -12,11 +12,7 @@ const TEXT: Form = { is: isText };
 const BOOLEAN: Form = { is: (value) => typeof value === 'boolean' };
 const NUMBER: Form = { is: Number.isFinite };
 const OBJECT: Form = { is: isRecord };
-const listOf = (items: Form, most?: number): Form => ({
-  is: Array.isArray,
-  items,
-  ...(most !== undefined && { most }),
-});
+const listOf = (items: Form): Form => ({ is: Array.isArray, items });
 
 /** As `z.iso.datetime({ offset: true })` of the TypeScript SDK: a date alone is refused. */
 const isDateTime = (value: unknown): boolean =>
@@ -68,7 +64,7 @@ const named = (addressKey: string): Form => {
   const form: Form = {
     is: (value) => isText(membersOf(value)['name']) && isText(membersOf(value)[addressKey]),
     members: RESOURCE,
-    otherwise: (value, text) => {
+    repair: (value, text) => {
       const { [addressKey]: address, title } = membersOf(value);
       if (!isText(address)) return undefined;
       return again(form, withMember(text, 'name', isText(title) ? title : address));
@@ -79,6 +75,20 @@ const named = (addressKey: string): Form => {
 
 /** What a changed text is in a form: its other members may be wrong as well. */
 const again = (form: Form, text: string): string | undefined => inForm(form, text, parseJson(text));
+
+/** A list that clients require: serializers write null for an empty one, and some servers a single object. */
+const requiredList = (items: Form, most?: number): Form => {
+  const form: Form = {
+    is: Array.isArray,
+    items,
+    ...(most !== undefined && { most }),
+    repair: (value, text) => {
+      if (value === null) return '[]';
+      return isRecord(value) ? again(form, `[${text}]`) : undefined;
+    },
+  };
+  return form;
+};
 
 const PROMPT: Form = {
   is: (value) => isText(membersOf(value)['name']),
@@ -109,7 +119,7 @@ const CONTENTS: Form = {
     return isText(uri) && (isText(text) || isText(blob));
   },
   members: { mimeType: TEXT, text: TEXT, blob: TEXT, _meta: OBJECT },
-  otherwise: (value, own) =>
+  repair: (value, own) =>
     isText(membersOf(value)['uri']) ? again(CONTENTS, withText(value, own)) : undefined,
 };
 
@@ -120,17 +130,17 @@ const BLOCKS: Readonly<Record<string, Form>> = {
   text: {
     is: (value) => isText(membersOf(value)['text']),
     members: BLOCK_MEMBERS,
-    otherwise: (value, own) => again(BLOCK, withText(value, own)),
+    repair: (value, own) => again(BLOCK, withText(value, own)),
   },
   resource_link: named('uri'),
-  resource: { is: isRecord, members: { ...BLOCK_MEMBERS, resource: CONTENTS } },
+  resource: { is: isRecord, required: { resource: CONTENTS }, members: BLOCK_MEMBERS },
 };
 
 /** Content without a type: a text, or the data that a tool returns. */
 const UNTYPED: Form = {
   is: (value) => isText(membersOf(value)['type']),
   members: BLOCK_MEMBERS,
-  otherwise: (value, own) => {
+  repair: (value, own) => {
     if (value === null) return undefined;
     if (isText(membersOf(value)['text'])) return again(BLOCK, withMember(own, 'type', 'text'));
     return JSON.stringify({ type: 'text', text: textOf(value, own) });
@@ -147,51 +157,57 @@ const BLOCK: Form = (value) => {
 const CONTENT: Form = {
   is: Array.isArray,
   items: BLOCK,
-  otherwise: (value, text) => (value === null ? '[]' : again(CONTENT, `[${text}]`)),
+  repair: (value, text) => (value === null ? '[]' : again(CONTENT, `[${text}]`)),
 };
 
 const TOOL_RESULT: Form = {
   is: (value) => 'content' in membersOf(value) || !isOnlyStructured(value),
   members: { content: CONTENT, isError: BOOLEAN, _meta: OBJECT },
-  otherwise: (_, text) => again(TOOL_RESULT, withMember(text, 'content', [])),
+  repair: (_, text) => again(TOOL_RESULT, withMember(text, 'content', [])),
 };
 
-/** Whether a result is that of a tool without `content`, which the Python SDK requires; a task and a request for input have none. */
+/** Whether a result is that of a tool without `content`, which the Python SDK requires; a task has none. */
 function isOnlyStructured(value: unknown): boolean {
-  const { structuredContent, resultType = 'complete', task } = membersOf(value);
-  return structuredContent !== undefined && resultType === 'complete' && task === undefined;
+  const { structuredContent, task } = membersOf(value);
+  return structuredContent !== undefined && task === undefined;
 }
 
 const listed = (member: string, items: Form): Form => ({
   is: isRecord,
-  members: { [member]: listOf(items), nextCursor: TEXT, _meta: OBJECT },
+  required: { [member]: requiredList(items) },
+  members: { nextCursor: TEXT, _meta: OBJECT },
 });
 
 /** "Completion results: maximum 100 items per response" (2025-11-25, "Completion"). */
 const MOST_COMPLETIONS = 100;
 
-/** The form of the results of each method, except lists of tools. */
+/** A message of a prompt. */
+const MESSAGE: Form = { is: isRecord, required: { role: oneOf('user', 'assistant'), content: BLOCK } };
+
+/** The form of the complete results of each method, except lists of tools. */
 export const RESULT_FORMS: Readonly<Record<string, Form>> = {
   'tools/call': TOOL_RESULT,
   'tasks/result': TOOL_RESULT,
   'resources/list': listed('resources', named('uri')),
   'resources/templates/list': listed('resourceTemplates', named('uriTemplate')),
-  'resources/read': { is: isRecord, members: { contents: listOf(CONTENTS), _meta: OBJECT } },
+  'resources/read': {
+    is: isRecord,
+    required: { contents: requiredList(CONTENTS) },
+    members: { _meta: OBJECT },
+  },
   'prompts/list': listed('prompts', PROMPT),
   'prompts/get': {
     is: isRecord,
-    members: {
-      description: TEXT,
-      messages: listOf({ is: isRecord, members: { content: BLOCK } }),
-      _meta: OBJECT,
-    },
+    required: { messages: requiredList(MESSAGE) },
+    members: { description: TEXT, _meta: OBJECT },
   },
   'completion/complete': {
     is: isRecord,
-    members: {
+    required: {
       completion: {
         is: isRecord,
-        members: { values: listOf(TEXT, MOST_COMPLETIONS), total: NUMBER, hasMore: BOOLEAN },
+        required: { values: requiredList(TEXT, MOST_COMPLETIONS) },
+        members: { total: NUMBER, hasMore: BOOLEAN },
       },
     },
   },
