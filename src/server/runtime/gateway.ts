@@ -6,7 +6,6 @@ import { handleRequest } from '../kernel/pipeline.ts';
 import { replyToError } from '../kernel/request/error-response.ts';
 import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
 import { configuredParameters, logReads } from '../kernel/request/shared-slots.ts';
-import { sharedStore } from '../kernel/shared-store.ts';
 import { callPrices } from '../llm/call/budget.ts';
 import { DroppedLinesReporter, type RequestFinishedListener } from '../observe/access-log.ts';
 import type { Metrics } from '../observe/metrics/metrics.ts';
@@ -29,6 +28,7 @@ import {
 } from './port.ts';
 import { type RequestEndedListener, RequestRecords } from './request-records.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
+import { openSharedStore } from './shared-store.ts';
 import { Telemetry } from './telemetry.ts';
 import { isForwarded, type WorkerRole } from './worker-role.ts';
 
@@ -157,7 +157,7 @@ export class RunningGateway implements Gateway {
     try {
       await this.#runtime.database?.open();
       tracing = await this.#telemetry.open(this.#runtime);
-      await this.#openStore();
+      await openSharedStore(this.#runtime.settings, this.metrics);
       this.#ports = await this.#openPorts(this.#runtime, tracing);
     } catch (error) {
       await tracing?.close();
@@ -170,13 +170,6 @@ export class RunningGateway implements Gateway {
     this.#runtime.components.served();
     // With workers, the process that has opened the ports exports those of all.
     if (this.#worker === undefined) this.#telemetry.exportMetrics(() => this.#runtime);
-  }
-
-  async #openStore(): Promise<void> {
-    const store = sharedStore.get(this.#runtime.settings);
-    if (store === undefined) return;
-    this.metrics.sharedStoreAvailable = () => store.outage === undefined;
-    await store.open();
   }
 
   async reload(next: Runtime): Promise<void> {

@@ -1,5 +1,6 @@
 import type { Config } from '../config/schema.ts';
 import { sharedStore } from '../kernel/shared-store.ts';
+import type { Metrics } from '../observe/metrics/metrics.ts';
 import { RedisStore } from '../transport/redis/redis-store.ts';
 import { compileAddress } from '../transport/redis/settings.ts';
 import { type ContextOptions, createContext } from './compile-context.ts';
@@ -22,4 +23,12 @@ export function createSharedStore(config: Config['config']['shared'], options: C
     missed: (use, outcome) => count([use, outcome]),
   });
   sharedStore.set(settings, store);
+}
+
+/** Connects the store, if there is one, and shows in the metrics whether it is available. */
+export async function openSharedStore(settings: ContextOptions['settings'], metrics: Metrics): Promise<void> {
+  const store = sharedStore.get(settings);
+  if (store === undefined) return;
+  metrics.sharedStoreAvailable = () => store.outage === undefined;
+  await store.open();
 }
