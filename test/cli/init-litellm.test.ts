@@ -559,6 +559,28 @@ mcp_servers: { remote: { url: "https://a.example/mcp", static_headers: { h: v } 
   expect(names.length).toBeGreaterThan(20);
 });
 
+test('a member of another type than the one that is read is named', () => {
+  const params =
+    'model: openai/x, guardrails: 5, extra_headers: [1], headers: h, rpm: many, order: [1], timeout: os.environ/T';
+  const { lines } = read(
+    `{ model_list: [{ model_name: a, litellm_params: { ${params} }, model_info: i }], guardrails: { a: { b: 1 } }, mcp_servers: 5,` +
+      ' router_settings: [timeout], litellm_settings: { cache: true, cache_params: 5 } }',
+  );
+  const other = lines.filter((line) => line.includes('another type than expected'));
+  expect(other.map((line) => line.replace(/ in config.yaml: .*/, '')).toSorted()).toEqual([
+    '`extra_headers` of a',
+    '`headers` of a',
+    '`litellm_settings.cache_params`',
+    '`mcp_servers`',
+    '`model_info` of a',
+    '`order` of a',
+    '`router_settings`',
+    'warning: `guardrails`',
+    'warning: `guardrails` of a',
+    'warning: `rpm` of a',
+  ]);
+});
+
 test.each([
   ['router_settings: { timeout: os.environ/T }', '`router_settings.timeout`'],
   [

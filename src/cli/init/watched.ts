@@ -4,6 +4,8 @@ import { isRecord } from '../../core/foreign.ts';
 export interface Unread {
   readonly path: readonly (string | number)[];
   readonly value: unknown;
+  /** It was asked for and has another type than what has asked expects, so that nothing was read from it. */
+  readonly isMistyped: boolean;
 }
 
 /**
@@ -32,29 +34,41 @@ export class Watched {
     return view;
   }
 
-  /** Members that were never asked for, without what is inside of them. `skip`: parts that are left out as a whole. */
-  unread(value: unknown, skip: (path: Unread['path']) => boolean): Unread[] {
-    return [...this.#unreadIn(value, [], skip, new Set())];
+  /**
+   * Members that were never asked for, without what is inside of them. `skip`: parts that are left out as a whole. `nested`: names of
+   * members that are lists or objects.
+   */
+  unread(value: unknown, skip: (path: Unread['path']) => boolean, nested: ReadonlySet<string>): Unread[] {
+    return [...this.#unreadIn(value, [], { skip, nested, visited: new Set() })];
   }
 
-  *#unreadIn(
-    value: unknown,
-    path: Unread['path'],
-    skip: (path: Unread['path']) => boolean,
-    visited: Set<object>,
-  ): Generator<Unread> {
+  *#unreadIn(value: unknown, path: Unread['path'], at: Walk): Generator<Unread> {
+    const { skip, nested, visited } = at;
     // Aliases of YAML are one object, which may be inside of itself.
     if (typeof value !== 'object' || value === null || visited.has(value) || skip(path)) return;
     visited.add(value);
     if (Array.isArray(value))
-      for (const [index, each] of value.entries())
-        yield* this.#unreadIn(each, [...path, index], skip, visited);
+      for (const [index, each] of value.entries()) yield* this.#unreadIn(each, [...path, index], at);
     if (!isRecord(value)) return;
     const read = this.#read.get(value);
     for (const [key, each] of Object.entries(value)) {
-      const at = [...path, key];
-      if (read?.has(key) === true) yield* this.#unreadIn(each, at, skip, visited);
-      else if (!skip(at)) yield { path: at, value: each };
+      const inner = [...path, key];
+      const isRead = read?.has(key) === true;
+      const isMistyped = isRead && this.#isMistyped(each, nested.has(key));
+      if (isRead && !isMistyped) yield* this.#unreadIn(each, inner, at);
+      else if (!skip(inner)) yield { path: inner, value: each, isMistyped };
     }
   }
+
+  /** A list of which an object was expected, or the other way round, is asked for nothing inside of it. */
+  #isMistyped(value: unknown, isNested: boolean): boolean {
+    if (typeof value !== 'object' || value === null) return isNested && value !== null;
+    return Object.keys(value).length > 0 && this.#read.get(value)?.size === 0;
+  }
+}
+
+interface Walk {
+  readonly skip: (path: Unread['path']) => boolean;
+  readonly nested: ReadonlySet<string>;
+  readonly visited: Set<object>;
 }

@@ -8,6 +8,7 @@ import { type Checks, written } from './guardrails.ts';
 import type { Lost } from './lost.ts';
 import { costOf, type Price, priceOf } from './prices.ts';
 import { PROVIDERS } from './providers.ts';
+import { OTHER_TYPE } from './reasons.ts';
 import { secret, variableIn, withoutOsEnviron } from './references.ts';
 
 type Entry = Readonly<Record<string, unknown>>;
@@ -117,10 +118,17 @@ function readOne(
   const atProvider = nameAtProvider(model, region);
   const places = [params, membersOf(info), membersOf(params['model_info'])];
   const price = priceOf({ name, provider, model: atProvider }, places, lost);
+  const number = (key: string, value: unknown): number | undefined => {
+    const found = numeric(value);
+    if (found !== undefined || value === undefined || value === null) return found;
+    // A variable is reported as one that cannot stand there.
+    if (variableIn(String(value)) === undefined) lost.add(key, OTHER_TYPE, { owner: name });
+    return undefined;
+  };
   const shares = {
-    weight: numeric(params['weight']),
-    rpm: numeric(params['rpm']),
-    tpm: numeric(params['tpm']),
+    weight: number('weight', params['weight']),
+    rpm: number('rpm', params['rpm']),
+    tpm: number('tpm', params['tpm']),
   };
   for (const key of ['rpm', 'tpm'] as const)
     if (shares[key] !== undefined) lost.add(key, NO_LIMIT_OF_ITS_OWN, { owner: name });
@@ -137,10 +145,13 @@ function readOne(
       ...checksOf(name, elementsOf(params['guardrails']).map(shownValue), guardrails, lost),
     },
     shares,
-    order: numeric(params['order']) ?? numeric(membersOf(info)['order']) ?? Number.POSITIVE_INFINITY,
+    order:
+      number('order', params['order']) ??
+      number('order', membersOf(info)['order']) ??
+      Number.POSITIVE_INFINITY,
     price,
     cost: () => costOf(provider, atProvider, price),
-    timeout: numeric(params['timeout']),
+    timeout: number('timeout', params['timeout']),
   };
 }
 

@@ -148,6 +148,7 @@ function addMasterKey(key: unknown, context: PlaceholderContext, lost: Lost, { c
   if (key === undefined || key === null) return;
   if (!isPlain(key)) {
     lost.add('general_settings.master_key', 'not a text: calls need no key', { isWarning: true });
+    lost.covered.add('general_settings.master_key');
     return;
   }
   const named = variableIn(String(key));

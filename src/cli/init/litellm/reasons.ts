@@ -21,6 +21,7 @@ const OTHER_CAUSE =
 const RECORD = 'metrics, traces and the record of requests are those of the gateway (docs/observability.md)';
 const ALL_MODELS = 'set for all models alone: `llm.policies';
 const CACHE = 'equal requests get an answer again with `cache` of a model';
+const ONE_NAME = 'a target has one name, with which the names of its tools begin: rename the target';
 const USER =
   'expressions read headers: `request.headers["x-user"]` as `key` of a budget, or as a field of the log';
 const KEYS = 'keys, users and teams are created anew: `agctl keys create`';
@@ -102,12 +103,10 @@ const REASONS: Readonly<Record<string, string>> = {
   cooldown_time: '`health.eviction.duration` of a model',
   hidden: 'no model is hidden from those who may call it: `allowedModels` of a key says who may',
   credential_info: 'it describes a credential',
-  mcp_aliases: 'a target has one name, with which the names of its tools begin: rename the target',
+  mcp_aliases: ONE_NAME,
   health_check_interval: 'models are judged by their calls: `health` of a model',
   background_health_checks: 'models are judged by their calls: `health` of a model',
 };
-
-const ONE_NAME = 'a target has one name, with which the names of its tools begin: rename the target';
 
 /** As `REASONS`, for members of an MCP server. */
 const REASONS_OF_SERVERS: Readonly<Record<string, string>> = {
@@ -136,6 +135,9 @@ export function hasCap(value: unknown): boolean {
   if (Array.isArray(value)) return value.some(hasCap);
   return Object.entries(membersOf(value)).some(([key, inner]) => isCap(key) || hasCap(inner));
 }
+
+/** The reason for a member from which nothing could be read. */
+export const OTHER_TYPE = 'it has another type than expected: nothing was read from it';
 
 /** Why a member is not imported. `isReplaced`: it has no effect in LiteLLM. */
 export function reasonFor(

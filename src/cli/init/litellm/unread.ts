@@ -2,7 +2,7 @@ import { elementsOf, membersOf, shownValue, stringIn } from '../../../core/forei
 import type { Variables } from '../variables.ts';
 import type { Unread, Watched } from '../watched.ts';
 import type { Lost } from './lost.ts';
-import { CALLBACKS_THAT_CHECK, hasCap, isCap, isSilent, reasonFor } from './reasons.ts';
+import { CALLBACKS_THAT_CHECK, hasCap, isCap, isSilent, OTHER_TYPE, reasonFor } from './reasons.ts';
 import { variableIn } from './references.ts';
 
 type Entry = Readonly<Record<string, unknown>>;
@@ -10,7 +10,7 @@ type Entry = Readonly<Record<string, unknown>>;
 /** A line for each member of the file that the import has not asked for, and for each variable that it could not use. */
 export function reportUnread(file: Entry, watched: Watched, variables: Variables, lost: Lost): void {
   const isCovered = (path: Unread['path']): boolean => lost.covered.has(path.join('.')) || isSilent(path);
-  const unread = watched.unread(file, isCovered);
+  const unread = watched.unread(file, isCovered, NESTED);
   for (const each of unread) report(each, file, lost);
   for (const { path } of unread) lost.covered.add(path.join('.'));
   const unused = Object.keys(membersOf(file['environment_variables'])).filter(
@@ -25,11 +25,19 @@ export function reportUnread(file: Entry, watched: Watched, variables: Variables
   }
 }
 
+/** Members that are lists or objects wherever they are, of those that the import reads. */
+const NESTED: ReadonlySet<string> = new Set([
+  ...['model_list', 'credential_list', 'environment_variables', 'guardrails', 'mcp_servers'],
+  ...['general_settings', 'litellm_settings', 'router_settings', 'litellm_params', 'model_info'],
+  ...['credential_values', 'headers', 'extra_headers', 'extra_body', 'patterns', 'blocked_words'],
+  ...['cache_params', 'retry_policy', 'model_group_alias', 'static_headers', 'env', 'args'],
+]);
+
 const UNUSED =
   'nothing that is imported refers to them: those that the gateway or a server reads belong into `gateway.env`';
 
 /** Without a value, or switched off, a member does nothing in LiteLLM either. */
-function report({ path, value }: Unread, file: Entry, lost: Lost): void {
+function report({ path, value, isMistyped }: Unread, file: Entry, lost: Lost): void {
   const name = String(path.at(-1));
   const why = reasonFor(path, value, isReplaced(path, file));
   if (value === null || (value === false && why.isKnown)) return;
@@ -39,7 +47,7 @@ function report({ path, value }: Unread, file: Entry, lost: Lost): void {
   for (const each of checks)
     lost.add(`${key}: ${each}`, 'guardrails are set as `llm.guardrails`', { isWarning: true });
   if (checks.length > 0 && checks.length === callbacks.length) return;
-  lost.add(key, why.reason, { owner, isWarning: isCap(name) || hasCap(value) });
+  lost.add(key, isMistyped ? OTHER_TYPE : why.reason, { owner, isWarning: isCap(name) || hasCap(value) });
 }
 
 /** Whether LiteLLM itself reads the same member of another section. */
