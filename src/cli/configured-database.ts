@@ -41,13 +41,16 @@ export function configuredDatabase(option: string | undefined, context: Context)
   return { ...location, path: resolve(folder, location.path) };
 }
 
-/** Why PostgreSQL is not copied by agctl, with the command that does. Without the password, which `pg_dump` asks for. */
-export function postgresTools(url: string, command: (shown: string) => string): CommandError {
+/**
+ * Why PostgreSQL is not copied by agctl, with the command that does, without the password, which `pg_dump` asks for. `note`: ends the
+ * sentence.
+ */
+export function postgresTools(url: string, command: (shown: string) => string, note = ''): CommandError {
   const shown = new URL(url);
   shown.password = '';
   return new CommandError(
     'usage',
-    'PostgreSQL is copied with its own tools, in one consistent state and from any machine',
+    `PostgreSQL is copied with its own tools, in one consistent state and from any machine${note}`,
     `run ${command(shown.href)}`,
   );
 }

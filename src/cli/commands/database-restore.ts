@@ -27,11 +27,11 @@ export const run: Run<Options> = async ({ operands: [copy = ''], file, reviveKey
   const location = configuredDatabase(file, context);
   const from = resolve(context.cwd, copy);
   if (location.kind === 'postgres') {
-    if (!existsSync(from))
-      throw new CommandError('not_ok', `${from} does not exist`, 'name a dump that `pg_dump` has made');
     throw postgresTools(
       location.url,
       (url) => `pg_restore --clean --if-exists --no-owner --single-transaction --dbname='${url}' ${copy}`,
+      // The command may be meant for the machine that has the dump.
+      existsSync(from) ? '' : `; ${from} is not on this machine`,
     );
   }
   withoutSqliteWarning();
