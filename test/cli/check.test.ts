@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -291,6 +292,24 @@ describe('agctl check', () => {
       ),
     ]);
   });
+
+  test.runIf(process.platform === 'linux')(
+    'check reads the folder of no process but agctl, whatever an admin server reports',
+    async () => {
+      await using busy = await busyPort();
+      const other = spawn('sleep', ['60'], { cwd: folder.path });
+      const overview = { config: 'told.yaml', pid: other.pid, gateways: [{ port: busy.port }] };
+      await using admin = await httpUpstream((_request, response) => response.end(JSON.stringify(overview)));
+      const file = join(folder.path, 'told.yaml');
+      const config = { adminAddr: `127.0.0.1:${admin.port}` };
+      writeFileSync(file, JSON.stringify({ config, gateways: { default: { port: busy.port } } }));
+      const env = { ...inheritedEnv(), ADMIN_ADDR: '' };
+      const { stdout } = await cli(['check', '-f', file, '--only', 'ports'], { env }).finally(() =>
+        other.kill(),
+      );
+      expect(stdout).toContain(`✗ ${busy.port} (gateway default) is in use by the gateway of told.yaml`);
+    },
+  );
 
   test('a port for metrics belongs to the gateway that runs only if that has opened it', async () => {
     await using busy = await busyPort();

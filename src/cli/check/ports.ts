@@ -1,7 +1,8 @@
-import { readlinkSync } from 'node:fs';
+import { readFileSync, readlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
 import { pathText } from '../../core/diagnostic.ts';
+import { isLoopbackHost } from '../../core/dns-rebinding.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { isOptionalAddress, type ListenAddress, parseListenAddress } from '../../core/listen.ts';
 import { ListenError, listenOn } from '../../core/listening-server.ts';
@@ -26,10 +27,9 @@ export const ports: CheckGroup = {
     const { gateways, config } = context;
     if (config === undefined) return [check('ports', notKnown)];
     const admin = adminAddressOf(config.config, context.env);
-    let asked: Promise<RunningGateway | undefined> | undefined;
-    const running = (): Promise<RunningGateway | undefined> => {
-      asked ??=
-        admin === undefined ? Promise.resolve(undefined) : identityAt(admin, LIMITS.checkConnectTimeout);
+    let asked: Promise<KnownGateway | undefined> | undefined;
+    const running = (): Promise<KnownGateway | undefined> => {
+      asked ??= admin === undefined ? Promise.resolve(undefined) : knownGateway(admin);
       return asked;
     };
     const all = [
@@ -72,7 +72,7 @@ interface Problem {
 
 async function checkPort(
   { port, shown, key, state, role, problem }: CheckedPort,
-  running: () => Promise<RunningGateway | undefined>,
+  running: () => Promise<KnownGateway | undefined>,
   file: string,
 ): Promise<CheckResult> {
   const found = await problem();
@@ -99,14 +99,29 @@ function isPortOf(
   return role === 'admin' || signalPorts === undefined || signalPorts.includes(port);
 }
 
-/** Whether a gateway has the file that is checked, as far as the names of both tell: its name may be relative to another folder. */
-const isSame = ({ config, pid }: RunningGateway, file: string): boolean =>
-  [resolve(config), resolve(folderOf(pid), config)].includes(resolve(file));
+/** A gateway that runs, and the folder that it runs in, as far as that is known. */
+interface KnownGateway extends RunningGateway {
+  readonly folder: string;
+}
 
-/** The working folder of a process of this machine, as far as the kernel tells. */
+async function knownGateway(address: AdminAddress): Promise<KnownGateway | undefined> {
+  const gateway = await identityAt(address, LIMITS.checkConnectTimeout);
+  return gateway && { ...gateway, folder: isLoopbackHost(address.host) ? folderOf(gateway.pid) : '.' };
+}
+
+/** Whether a gateway has the file that is checked, as far as the names of both tell: its name may be relative to another folder. */
+const isSame = ({ config, folder }: KnownGateway, file: string): boolean =>
+  [resolve(config), resolve(folder, config)].includes(resolve(file));
+
+/**
+ * The working folder of a process of this machine, as far as the kernel tells. Only of agctl: whatever answers at the address may
+ * report any process.
+ */
 function folderOf(pid: number): string {
   try {
-    return readlinkSync(`/proc/${pid}/cwd`);
+    const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+    const isAgctl = words.some((word) => /^agctl(?:\.js)?$/.test(basename(word)));
+    return isAgctl ? readlinkSync(`/proc/${pid}/cwd`) : '.';
   } catch {
     return '.';
   }
@@ -122,7 +137,7 @@ function adminAddressOf({ adminAddr }: Settings, env: CheckContext['env']): Admi
   const common = { shown: '', isTls: false, prefix: '' };
   if (address.kind === 'unix') return { ...common, host: 'localhost', port: 80, socketPath: address.path };
   const [host = ''] = address.hosts;
-  return { ...common, host: host === '::' ? '127.0.0.1' : host, port: address.port };
+  return { ...common, host: host === '::' || host === '0.0.0.0' ? '127.0.0.1' : host, port: address.port };
 }
 
 /** The operator servers. A conflict at a default address is only a warning, because the gateway starts anyway. */
