@@ -106,7 +106,8 @@ browserTest(
     expect(sum.slice(1)).toEqual([7, 1]);
     await page.getByRole('region', { name: 'Gateway default' }).getByText('! 3 refused').waitFor();
     // Behind a load balancer, any replica may answer.
-    await page.getByText(new RegExp(`^agctl .* on ${hostname()}, up \\d+`)).waitFor();
+    const host = hostname().replaceAll('.', '\\.');
+    await page.getByText(new RegExp(`^agctl .* on ${host}, up \\d+`)).waitFor();
     // A request belongs to the gateway that it was sent to.
     await page.getByRole('region', { name: 'Gateway spare' }).getByText('no requests yet').waitFor();
     await page.getByRole('link', { name: '1 request, ✗ 1 error' }).waitFor();

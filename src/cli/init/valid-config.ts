@@ -13,8 +13,7 @@ interface Surroundings {
 
 /**
  * Composes a configuration until it has no errors: an imported entry with one is left out, with the error as the reason.
- * Returns the text, the errors that no entry is responsible for, and
- * the warnings.
+ * Returns the text, the errors that no entry is responsible for, and the warnings.
  */
 export async function validConfig(
   imported: Imported,

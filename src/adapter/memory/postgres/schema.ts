@@ -107,6 +107,7 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
       embedding vector,
       PRIMARY KEY (row, embedder)
     )`,
+    // Dropped below: they are missing if a restored dump has set the version back, and the next statement reads them.
     'ALTER TABLE memory_entities ADD COLUMN IF NOT EXISTS embedder text, ADD COLUMN IF NOT EXISTS embedding vector(128)',
     `INSERT INTO memory_vectors (row, embedder, type, embedding)
        SELECT row, embedder, type, embedding FROM memory_entities WHERE embedder IS NOT NULL

@@ -18,7 +18,7 @@ export interface Asked {
   readonly withKey: boolean;
 }
 
-/** Whether it is found by who calls, whose calls are no conversation for sure. */
+/** Whether it is found by who calls. Such calls are not necessarily one conversation. */
 export const isCaller = (by: By): boolean => by === 'key' || by === 'user';
 
 export interface Conversation {
