@@ -217,3 +217,17 @@ test.each([600, 999])(
     expect(all.gate.log.filter((line) => line.includes('internal error'))).toEqual([]);
   },
 );
+
+// curl -X POST -d '' sends it so; the frame arrives with the headers.
+test.each(['POST', 'GET', 'DELETE'])(
+  'an empty body of a %s request with content-length: 0 ends with a frame of its own',
+  async (method) => {
+    await using all = await proxy((_, response) => void response.end('ok'));
+    const stream = all.client.session.request(
+      { ':method': method, ':path': '/', 'content-length': '0' },
+      { endStream: false },
+    );
+    stream.end();
+    expect(await answerOf(stream)).toMatchObject({ status: 200, text: 'ok' });
+  },
+);

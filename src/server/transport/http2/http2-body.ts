@@ -23,16 +23,20 @@ export class Http2Body extends Readable {
   #start(): void {
     this.#isReading = true;
     const stream = this.#stream;
+    // Node.js reads the end of an empty body before anybody has asked for it.
+    if (stream.readableEnded) return this.#end();
     stream.on('data', (chunk: Buffer) => {
       if (!this.push(chunk)) stream.pause();
     });
-    stream.once('end', () => {
-      this.#isOver = true;
-      this.push(null);
-    });
+    stream.once('end', () => this.#end());
     stream.once('close', () => {
       if (!this.#isOver) this.destroy(new Error('the client has ended the request early'));
     });
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    this.push(null);
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
