@@ -227,6 +227,10 @@ async function initialize(ctx: RequestContext, sessions: SessionStore, message: 
     return reply;
   } catch (error) {
     if (!hasLeft) await sessions.abandon(session);
+    // With several targets, all have failed.
+    const [only, ...others] = session.connections;
+    if (only !== undefined && others.length === 0)
+      mcpFields.set(ctx, { ...mcpFields.get(ctx), target: only.target.name });
     if (error instanceof UpstreamStatusError) return refusedReply(ctx, error, message.id ?? 'null');
     throw withRpcBody(error, message);
   } finally {

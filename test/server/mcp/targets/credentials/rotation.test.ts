@@ -7,6 +7,7 @@ import { temporaryFolder } from '../../../../kit/folder.ts';
 import { gateway } from '../../../../kit/gateway.ts';
 import { INITIALIZE, openSession, post } from '../../../../kit/mcp.ts';
 import { type McpUpstream, mcpUpstream } from '../../../../kit/mcp-upstream.ts';
+import { send } from '../../../../kit/send.ts';
 import { exchangeServer, issuedFor } from '../../../../kit/token-exchange.ts';
 
 const CALL = { name: 'say', arguments: { message: 'hi' } };
@@ -113,16 +114,20 @@ describe('a server that refuses the credential of the gateway', () => {
       }
   });
 
-  test('fails the start of a session', async () => {
+  test('fails the start of a session, which is an error of the server on the Health page', async () => {
     await using up = await mcpUpstream({
       script: (_, response) => {
         response.writeHead(401).end('no');
         return true;
       },
     });
-    await using gate = await gateway(mcpConfig([target(up.url, 'k')]));
+    await using gate = await gateway(mcpConfig([target(up.url, 'k')]), { admin: true });
     const { status, error } = await post(`${gate.url}/mcp`, INITIALIZE);
     expect(status).toBe(500);
     expect(error.message).toContain('the server refused the credential that the gateway sent (HTTP 401)');
+    await gate.accessLine(1);
+    expect(JSON.parse((await send(`${gate.admin}/api/services`)).text)).toMatchObject({
+      services: [{ kind: 'target', name: 'up', calls: 1, errors: 1 }],
+    });
   });
 });
