@@ -220,6 +220,7 @@ browserTest('the overview and health pages show 10,000 requests without delay', 
   };
   await page.goto(`${gate.admin}/ui/`);
   await tile(page, 'Refused').getByText('! 5,000').waitFor();
+  await page.getByText(/^Of the last 10,000 requests of this gateway, which begin at/).waitFor();
   const refused = page.getByRole('region', { name: 'Refused requests' });
   expect(await refused.getByRole('row').count()).toBe(13);
   await refused.getByText('and 4,988 rarer reasons').waitFor();

@@ -1,6 +1,7 @@
 import { type ReactNode, useMemo } from 'react';
+import { LIMITS } from '../../../core/limits.ts';
 import type { Overview as Data } from '../../../core/overview.ts';
-import { clock, compact, count, duration } from '../../shared/format.ts';
+import { clock, compact, count, duration, time } from '../../shared/format.ts';
 import { Problem } from '../../shared/problem.tsx';
 import { Link } from '../../shared/router.tsx';
 import { visible } from '../../shared/visible.ts';
@@ -75,6 +76,7 @@ function Activity({
       <section aria-label="Activity">
         <PeriodSelect chosen={chosen} />
         <NotRead figures={figures} />
+        <Part figures={figures} />
         <Tiles figures={figures} overview={overview} />
       </section>
       {children}
@@ -83,6 +85,27 @@ function Activity({
         <Refusals figures={figures} />
       </section>
     </>
+  );
+}
+
+/**
+ * The oldest request that the page knows, if it has not all of the period: a gateway keeps its last ones, which a page gets when it is
+ * opened.
+ */
+function oldestOfPart({ period, isRecorded, entries }: PeriodFigures): Entry | undefined {
+  const oldest = entries.at(-1);
+  const isPart = !isRecorded && entries.length >= LIMITS.recentRequests;
+  return isPart && oldest !== undefined && oldest.at > period.from ? oldest : undefined;
+}
+
+function Part({ figures }: { readonly figures: PeriodFigures }): ReactNode {
+  const oldest = oldestOfPart(figures);
+  if (oldest === undefined) return null;
+  return (
+    <p className="quiet">
+      Of the last {count(figures.entries.length)} requests of this gateway, which begin at {time(oldest.time)}
+      : it keeps no earlier ones. Longer periods are read from the database, if there is one.
+    </p>
   );
 }
 
@@ -131,15 +154,15 @@ function Tiles({
  * The part of a period of which requests are known: those before the start only if they were recorded, or if the page has seen them. The
  * end of a period may be ahead.
  */
-function secondsOf(
-  { period: { from, to }, isRecorded, entries }: PeriodFigures,
-  overview: Data | undefined,
-): number {
+function secondsOf(figures: PeriodFigures, overview: Data | undefined): number {
+  const { period, isRecorded, entries } = figures;
+  const { from, to } = period;
   if (overview === undefined) return (to - from) / 1000;
   // By the clock of the gateway, as the times of requests.
   const start = Date.parse(overview.startedAt);
   const now = start + overview.uptimeSeconds * 1000;
-  const first = isRecorded ? from : Math.max(from, Math.min(start, entries.at(-1)?.at ?? start));
+  const known = oldestOfPart(figures)?.at ?? Math.min(start, entries.at(-1)?.at ?? start);
+  const first = isRecorded ? from : Math.max(from, known);
   return Math.max(1000, Math.min(to, now) - first) / 1000;
 }
 
