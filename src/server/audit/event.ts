@@ -67,7 +67,7 @@ export interface AuditEvent {
 }
 
 /** Host name, process id and version, such as `gateway-7d9f/1 0.2.0`. */
-export const thisGateway = (): string => `${hostname()}/${process.pid} ${VERSION}`;
+export const thisGateway = (pid: number): string => `${hostname()}/${pid} ${VERSION}`;
 
 /** An event as JSON: in the file, in `/api/audit`, and of `agctl audit -o json`. */
 export const shownEvent = ({ time, ...event }: AuditEvent): AuditEventView => ({

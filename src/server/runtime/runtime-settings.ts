@@ -104,7 +104,8 @@ export function runtimeSettings(
       log,
       file: file === undefined ? undefined : resolve(folder, file),
       database,
-      gateway: thisGateway(),
+      // Workers are children of the gateway.
+      gateway: thisGateway((sharing?.index ?? 0) === 0 ? process.pid : process.ppid),
       // Once for all workers.
       retention: (sharing?.index ?? 0) === 0 ? retention : undefined,
       limits: allLimits,
