@@ -26,8 +26,8 @@ class LongFilesFirst extends BaseSequencer {
 
 export default defineConfig(({ mode }) => ({
   test: {
-    // Many tests wait for timers and processes: four files at a time, and the checks beside them, keep two cores busy. Six took as long.
-    maxWorkers: 4,
+    // Many tests wait for timers and processes: five files at a time keep two cores busy. Six took as long.
+    maxWorkers: 5,
     sequence: { sequencer: LongFilesFirst },
     // Programs in Python and Go start slowly on a busy machine.
     testTimeout: isInterop ? 300_000 : 60_000,

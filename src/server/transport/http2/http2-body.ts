@@ -24,7 +24,10 @@ export class Http2Body extends Readable {
     this.#isReading = true;
     const stream = this.#stream;
     // Node.js reads the end of an empty body before anybody has asked for it.
-    if (stream.readableEnded) return this.#end();
+    if (stream.readableEnded) {
+      this.#end();
+      return;
+    }
     stream.on('data', (chunk: Buffer) => {
       if (!this.push(chunk)) stream.pause();
     });
