@@ -40,7 +40,7 @@ function exitOf(error: unknown, context: Context): number {
 }
 
 /**
- * Failed writes are not a reason to end: `agctl … | head -1` has what it needs, and messages that stderr does not take are told
+ * A failed write does not end the program: `agctl … | head -1` has what it needs, and messages that stderr does not take are told
  * to nobody. But a file that stdout is written to, on a disk that is full, lacks a part.
  */
 function watchOutput(context: Context): { readonly isIncomplete: boolean } {

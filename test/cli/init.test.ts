@@ -518,7 +518,7 @@ test.each([
   [['--from', 'broken.json'], 'cannot import broken.json: line 2 is not valid JSON'],
   [['--from', 'broken.toml'], 'cannot import broken.toml: line 1 is not valid TOML'],
   [['--from', 'broken.yaml'], 'cannot import broken.yaml: not valid YAML, line 1'],
-  [['--from', 'round.yaml'], 'cannot import round.yaml: an alias of YAML is inside of what it stands for'],
+  [['--from', 'round.yaml'], 'cannot import round.yaml: an alias of YAML contains itself'],
   [['--from', 'empty.json'], 'nothing to import in empty.json\n  = help: expected `mcpServers`'],
   [['--with', 'nope'], '--with: unknown feature `nope`\n  = help: features: mcp, llm, memory'],
   [['--port', '0'], '--port must be a number from 1 to 65535'],

@@ -151,7 +151,7 @@ function yamlIn(text: string, shown: string): { value: unknown; repeated: readon
   if (!isTree(value))
     throw new CommandError(
       'usage',
-      `cannot import ${shown}: an alias of YAML is inside of what it stands for`,
+      `cannot import ${shown}: an alias of YAML contains itself`,
     );
   return { value, repeated: document.errors.flatMap((each) => lineOf(each) ?? []) };
 }

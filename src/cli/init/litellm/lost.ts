@@ -3,7 +3,7 @@ import { isCap } from './reasons.ts';
 
 /** What has no counterpart. Models with the same key and reason are one line. */
 export class Lost extends LostParts {
-  /** Parts of the file that need no line, because one of their owner stands for them: `model_list.0`. */
+  /** Parts of the file that have no line of their own, because the line of what contains them is enough: `model_list.0`. */
   readonly covered = new Set<string>();
 
   override add(key: string, reason: string, { owner = '', isWarning = isCap(key) } = {}): void {

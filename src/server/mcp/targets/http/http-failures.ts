@@ -60,8 +60,8 @@ export function isClassified(error: unknown): error is Error {
 }
 
 /**
- * The refusal of a server, as its caller is told of it. That of a credential of the gateway says nothing about the caller, who would
- * take a 401 for a refusal of its own.
+ * What the caller is told of a server's refusal. If the server refused a credential of the gateway, the caller gets no 401: it would
+ * look for the mistake in its own credential.
  */
 export function refusalOf(
   refusal: UpstreamStatusError,
