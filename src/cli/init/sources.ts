@@ -149,10 +149,7 @@ function yamlIn(text: string, shown: string): { value: unknown; repeated: readon
     throw notYaml(shown, undefined);
   }
   if (!isTree(value))
-    throw new CommandError(
-      'usage',
-      `cannot import ${shown}: an alias of YAML contains itself`,
-    );
+    throw new CommandError('usage', `cannot import ${shown}: an alias of YAML contains itself`);
   return { value, repeated: document.errors.flatMap((each) => lineOf(each) ?? []) };
 }
 
