@@ -22,7 +22,7 @@ const asking = (version: string, extra: Record<string, string> = { 'mcp-session-
 
 describe('the MCP-Protocol-Version header', () => {
   // Claude Code and others: lowdefy/lowdefy#2345, modelcontextprotocol/python-sdk#1861, BerriAI/litellm#14069.
-  const lists = ['2025-11-25, 2025-11-25', '2025-11-25,2025-06-18'];
+  const lists = ['2025-11-25, 2025-11-25', '2025-11-25,2025-06-18', '2025-11-25, 2026-07-28'];
   test.each([...WITH_SESSIONS, ...lists])('MCP-Protocol-Version %s passes', async (version) => {
     expect((await asking(version)).status).toBe(200);
   });
@@ -36,7 +36,7 @@ describe('the MCP-Protocol-Version header', () => {
     expect(await asked('2025-11-25', '2025-06-18')).toBe(400);
   });
 
-  test('rules on MCP-Protocol-Version see one value if it comes several times, in lines or in a list', async () => {
+  test('rules on MCP-Protocol-Version see the revision that the gateway reads in several lines or a list', async () => {
     const rules = [{ deny: 'request.headers["mcp-protocol-version"] == "2025-06-18"' }];
     await using ruled = await gateway(
       mcpConfig([chaos('a')], { route: { policies: { authorization: { rules } } } }),
@@ -46,41 +46,43 @@ describe('the MCP-Protocol-Version header', () => {
       const body = JSON.stringify(INITIALIZE);
       return (await send(`${ruled.url}/mcp`, { method: 'POST', headers, body })).status;
     };
-    for (const versions of [['2025-06-18, 2025-06-18'], ['2025-06-18', '2025-06-18 ,2025-06-18']])
+    for (const versions of [
+      ['2025-06-18, 2025-06-18'],
+      ['2025-06-18', '2025-06-18 ,2025-06-18'],
+      ['2025-06-18, 2025-11-25'],
+      ['2025-06-18,2026-07-28', '2025-06-18'],
+    ])
       expect(await asked(...versions), versions.join()).toBe(403);
-    expect(await asked('2025-11-25,2025-11-25', '2025-11-25')).toBe(200);
+    // Not a list of revisions: the gateway reads none in it either.
+    expect(await asked('2025-06-18,x')).toBe(400);
+    expect(await asked('2025-11-25,2025-06-18', '2025-11-25')).toBe(200);
   });
 
   test('MCP-Protocol-Version may be absent', async () => {
     expect((await post(session.url, ping, { 'mcp-session-id': session.id })).status).toBe(200);
   });
 
-  test.each([
-    '2099-01-01',
-    '1',
-    'garbage',
-    '2025-06-18 ',
-    '2025-06-18,x',
-    '2025-06-18, 2026-07-28',
-    'DRAFT-2026-v1',
-  ])('an unknown MCP-Protocol-Version %j is 400 with the supported revisions', async (version) => {
-    const { status, headers, messages } = await asking(version);
-    // A space at the end is not part of a field value (RFC 9110 §5.5).
-    if (version.trim() !== version) return expect(status).toBe(200);
-    expect(status).toBe(400);
-    expect(headers.get('content-type')).toBe('application/json');
-    expect(messages).toEqual([
-      {
-        jsonrpc: '2.0',
-        id: 'p',
-        error: {
-          code: -32022,
-          message: `unsupported MCP protocol version: ${version}`,
-          data: { supported: SUPPORTED, requested: version },
+  test.each(['2099-01-01', '1', 'garbage', '2025-06-18 ', '2025-06-18,x', '2025-06-18,', 'DRAFT-2026-v1'])(
+    'an unknown MCP-Protocol-Version %j is 400 with the supported revisions',
+    async (version) => {
+      const { status, headers, messages } = await asking(version);
+      // A space at the end is not part of a field value (RFC 9110 §5.5).
+      if (version.trim() !== version) return expect(status).toBe(200);
+      expect(status).toBe(400);
+      expect(headers.get('content-type')).toBe('application/json');
+      expect(messages).toEqual([
+        {
+          jsonrpc: '2.0',
+          id: 'p',
+          error: {
+            code: -32022,
+            message: `unsupported MCP protocol version: ${version}`,
+            data: { supported: SUPPORTED, requested: version },
+          },
         },
-      },
-    ]);
-  });
+      ]);
+    },
+  );
 
   test.each([
     ['2025-06-18', '2026-07-28'],

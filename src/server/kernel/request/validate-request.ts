@@ -187,7 +187,7 @@ function validateHeaders(
       if (lower === 'connection') named = named.concat(optionsOf(raw[i + 1] ?? '', headerReads));
       continue;
     }
-    if (lower === 'mcp-protocol-version') raw[i + 1] = oneOfEqual(raw[i + 1] ?? '');
+    if (lower === 'mcp-protocol-version') raw[i + 1] = oneRevision(raw[i + 1] ?? '');
     const bit = SINGLE_BIT.get(lower);
     if (bit === undefined) {
       if (overrideHeaders === 'allow' || !isOverride(lower)) continue;
@@ -210,15 +210,15 @@ function validateHeaders(
   return host;
 }
 
+const REVISIONS = /^\d{4}-\d\d-\d\d(?:\s*,\s*\d{4}-\d\d-\d\d)+$/;
+
 /**
- * The value of a list of one value. Clients that add the revision to headers with another spelling of its name send such a list
- * (lowdefy/lowdefy#2345). It is made one value before policies run: their rules have to see what the gateway reads.
+ * The first of several revisions of MCP, any other value as it is. Claude Code, Codex and Gemini CLI send such lists, of equal
+ * (lowdefy/lowdefy#2345) or of different revisions (python-sdk#1861). They are made one value before policies run: rules, logs and
+ * servers have to see what the gateway reads.
  */
-function oneOfEqual(value: string): string {
-  if (!value.includes(',')) return value;
-  const [first = '', ...others] = value.split(',').map((each) => each.trim());
-  return others.every((each) => each === first) ? first : value;
-}
+const oneRevision = (value: string): string =>
+  REVISIONS.test(value) ? value.slice(0, 'YYYY-MM-DD'.length) : value;
 
 const NONE: readonly string[] = [];
 

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
-import { revisionIn } from '../protocol/envelope.ts';
-import { MODERN_REVISION, SESSION_HEADER } from '../protocol/protocol.ts';
+import { MODERN_REVISION, SESSION_HEADER, VERSION_HEADER } from '../protocol/protocol.ts';
 import { workerOf } from '../session/session-id.ts';
 
 /** Query parameter with the session id of the transport HTTP+SSE, as in the official SDKs. */
@@ -36,7 +35,7 @@ export function workerFor(
     // An id of another gateway with the same key: each of our workers could continue the session, but only one may.
     return worker !== undefined && worker <= workers ? worker : oneOf(workers, id);
   }
-  const isModern = revisionIn(headers) === MODERN_REVISION;
+  const isModern = headers.get(VERSION_HEADER) === MODERN_REVISION;
   if (sharesProcess || (isModern && hasProcesses)) return oneOf(workers, backend);
   return isModern ? oneOf(workers, headers.get('authorization') ?? client.address) : undefined;
 }

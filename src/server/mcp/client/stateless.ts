@@ -6,9 +6,8 @@ import type { Reply, RequestContext } from '../../kernel/request/request-context
 import { principal } from '../../kernel/request/shared-slots.ts';
 import type { ClientHeaders } from '../connection/client-headers.ts';
 import { initializing } from '../eras/open-target.ts';
-import { revisionIn } from '../protocol/envelope.ts';
 import type { RpcMessage } from '../protocol/message.ts';
-import { errorMessage, RPC, resultMessage } from '../protocol/protocol.ts';
+import { errorMessage, RPC, resultMessage, VERSION_HEADER } from '../protocol/protocol.ts';
 import { mcpFields } from '../request-fields.ts';
 import { Session, type SessionOptions } from '../session/session.ts';
 import { ownerOf } from '../session/session-id.ts';
@@ -40,7 +39,7 @@ export async function answerStateless(
     mcpFields.set(ctx, { ...mcpFields.get(ctx), errorCode: RPC.methodNotFound, errorMessage: text });
     return oneEvent(errorMessage(id, RPC.methodNotFound, text));
   }
-  const revision = revisionIn(ctx.headers) ?? ASSUMED_REVISION;
+  const revision = ctx.headers.get(VERSION_HEADER) ?? ASSUMED_REVISION;
   const session = sessions.admit(
     (options) =>
       new RequestSession(

@@ -10,7 +10,7 @@ import type { Reply, RequestContext } from '../../kernel/request/request-context
 import { backendKey, credentialOrigin, placedHeaders, principal } from '../../kernel/request/shared-slots.ts';
 import type { ClientHeaders } from '../connection/client-headers.ts';
 import { UpstreamStatusError } from '../connection/target-failure.ts';
-import { isModern, revisionIn, unsupportedVersion, versionMismatch } from '../protocol/envelope.ts';
+import { isModern, unsupportedVersion, versionMismatch } from '../protocol/envelope.ts';
 import { idOfRequest, parseMessage, type RpcMessage } from '../protocol/message.ts';
 import {
   badMessage,
@@ -78,7 +78,7 @@ async function handlePost(ctx: RequestContext, sessions: SessionStore): Promise<
 async function handleGet(ctx: RequestContext, sessions: SessionStore): Promise<Reply> {
   requireEventStream(ctx);
   // Since that revision, notifications come on the response to `subscriptions/listen`.
-  if (revisionIn(ctx.headers) === MODERN_REVISION)
+  if (ctx.headers.get(VERSION_HEADER) === MODERN_REVISION)
     throw new AppError('mcp_method_not_allowed', { headers: ['allow', 'POST'] });
   checkVersion(ctx, undefined);
   const session = await findSession(ctx, sessions);
@@ -150,7 +150,7 @@ const idOfRefused = (bytes: Buffer, { code }: RpcError): string =>
  * request headers"): otherwise a server that reads the body would use another revision than the gateway.
  */
 function checkVersion(ctx: RequestContext, message: RpcMessage | undefined): void {
-  const inHeader = revisionIn(ctx.headers);
+  const inHeader = ctx.headers.get(VERSION_HEADER);
   const inBody = membersOf(message?.params['_meta'])[META.version];
   const id = message?.id ?? 'null';
   if (inHeader !== undefined && inBody !== undefined && inBody !== inHeader) {

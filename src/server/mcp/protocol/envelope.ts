@@ -1,5 +1,5 @@
 import { isRecord, membersOf, shownValue } from '../../../core/foreign.ts';
-import { type HeaderList, isHeaderValue } from '../../kernel/request/header-list.ts';
+import { isHeaderValue } from '../../kernel/request/header-list.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
 import type { RpcMessage } from './message.ts';
 import {
@@ -26,18 +26,6 @@ const LOG_LEVELS = new Set(['debug', 'info', 'notice', 'warning', 'error', 'crit
 const isLegacy = (version: unknown): boolean => SESSION_REVISIONS.some((known) => known === version);
 
 /**
- * The revision in the header. Clients that add it to headers with another spelling of its name send a list: of the same revision,
- * which is one value already (`validateRequest`), or also of another one with sessions, whose requests do not depend on it
- * (python-sdk#1861). The first of these is meant; any other list is not a revision.
- */
-export function revisionIn(headers: HeaderList): string | undefined {
-  const value = headers.get(VERSION_HEADER);
-  if (value?.includes(',') !== true) return value;
-  const all = value.split(',').map((each) => each.trim());
-  return all.every(isLegacy) ? all[0] : value;
-}
-
-/**
  * Whether a message is served without a session. The body decides, and the header only for a message without a revision in
  * `_meta`, such as a response; both are compared in `readEnvelope`. `initialize` is a request of the older revisions unless its `_meta` says
  * otherwise ("Backward Compatibility").
@@ -45,7 +33,7 @@ export function revisionIn(headers: HeaderList): string | undefined {
 export function isModern(ctx: RequestContext, { kind, method, params }: RpcMessage): boolean {
   const claimed = membersOf(params['_meta'])[META.version];
   if (claimed !== undefined) return !isLegacy(claimed);
-  const version = revisionIn(ctx.headers);
+  const version = ctx.headers.get(VERSION_HEADER);
   return version !== undefined && !isLegacy(version) && !(method === 'initialize' && kind === 'request');
 }
 
@@ -67,14 +55,14 @@ export function readEnvelope(ctx: RequestContext, message: RpcMessage): Envelope
   const logLevel = meta[META.logLevel];
   if (logLevel !== undefined && !(typeof logLevel === 'string' && LOG_LEVELS.has(logLevel)))
     throw missing(META.logLevel, `one of ${[...LOG_LEVELS].join(', ')}`);
-  checkHeaders(ctx, message, revisionIn(ctx.headers));
+  checkHeaders(ctx, message, ctx.headers.get(VERSION_HEADER));
   return { capabilities, clientInfo, logLevel };
 }
 
 /** Throws `RpcError` unless header and `_meta`, or one of them, contain this revision. A notification needs no more. */
 export function checkRevision(ctx: RequestContext, { params }: RpcMessage): void {
   const version = membersOf(params['_meta'])[META.version];
-  const inHeader = revisionIn(ctx.headers);
+  const inHeader = ctx.headers.get(VERSION_HEADER);
   if (version !== undefined && inHeader !== undefined && version !== inHeader)
     throw versionMismatch(inHeader, version);
   const requested = version ?? inHeader;
