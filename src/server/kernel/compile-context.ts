@@ -98,6 +98,11 @@ export interface SecretNames {
 /** Process-wide settings that compiled components read. Features keep their own in slots. */
 export interface RuntimeSettings extends SlotHolder {
   readonly limits: Limits;
+  /**
+   * Tells running gateways apart, whose exported metrics would be one series otherwise (OTel, "Service" resource: a random UUID).
+   * All workers have that of their gateway, so that its metrics, spans and log records belong together.
+   */
+  readonly instance: string;
   /** `config.http`. */
   readonly requestValidation: RequestValidation;
   /** Names of headers and parameters that carry credentials; traces redact them. */

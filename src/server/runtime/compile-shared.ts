@@ -51,7 +51,7 @@ export function compileShared(
   const claim = config.config.adminRoles?.claim;
   if (claim !== undefined) context('config', 'adminRoles', 'claim').cel(claim, requestScope);
   const { otlp } = config.frontendPolicies.accessLog;
-  const resource = resourceSettings(config, options.env);
+  const resource = resourceSettings(config, options);
   const exporting =
     otlp &&
     components.get(

@@ -31,6 +31,8 @@ export interface WorkerStart {
   readonly ports: PortList;
   /** Prefix of the worker's Unix sockets. */
   readonly sockets: string;
+  /** `RuntimeSettings.instance`. */
+  readonly instance: string;
   /** Key for session ids, in hexadecimal digits. */
   readonly sessionKey: string;
   readonly logDirectives: string;

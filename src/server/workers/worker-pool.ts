@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS, type Limits } from '../../core/limits.ts';
 import type { LineSink, Log } from '../../core/log.ts';
@@ -98,7 +98,13 @@ export class WorkerPool
     this.#state = new HeldState((key, event) => {
       for (const worker of this.#workers) worker.link.tell('event', key, event);
     });
-    this.sharing = { state: this.#state, sessionKey: randomBytes(32), index: 0, count: options.count };
+    this.sharing = {
+      state: this.#state,
+      instance: randomUUID(),
+      sessionKey: randomBytes(32),
+      index: 0,
+      count: options.count,
+    };
     this.#dispatcher = new Dispatcher(() => this.processes);
     this.#ports = new SharedPorts((portId, socket) => this.#dispatcher.add({ portId, socket }));
     this.traceSubscribers = new WorkerTraces(() => this.processes);
@@ -287,6 +293,7 @@ export class WorkerPool
         env: variables,
         ports: this.#ports.list,
         sockets,
+        instance: this.sharing.instance,
         sessionKey: this.sharing.sessionKey.toString('hex'),
         logDirectives: log.directives.current,
         formats,

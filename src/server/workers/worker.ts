@@ -172,7 +172,7 @@ export class Worker {
   async #compile(
     { config, source }: LoadedConfig & { readonly config: Config },
     env: Environment,
-    { folder, sessionKey, index, count }: WorkerStart,
+    { folder, instance, sessionKey, index, count }: WorkerStart,
     log: Log,
   ): Promise<Runtime> {
     const { runtime, diagnostics } = await buildRuntime({
@@ -182,7 +182,7 @@ export class Worker {
       folder,
       env,
       previous: this.#runtime,
-      sharing: { state: this.#state, sessionKey: Buffer.from(sessionKey, 'hex'), index, count },
+      sharing: { state: this.#state, instance, sessionKey: Buffer.from(sessionKey, 'hex'), index, count },
     });
     const errors = diagnostics.filter(({ severity }) => severity === 'error');
     if (errors.length === 0) return runtime;

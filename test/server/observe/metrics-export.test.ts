@@ -182,7 +182,7 @@ test('many series are sent in several requests', async () => {
     ).toBe(900);
 });
 
-test('with two workers, one export has the sum of both, with requests that end during the shutdown', async () => {
+test('with two workers, one export has the sum of both, with requests that end during the shutdown, and all exports one instance', async () => {
   await using sink = await collector('http');
   let answer: ((response: string) => void) | undefined;
   await using upstream = await httpUpstream((request, response) => {
@@ -195,6 +195,10 @@ test('with two workers, one export has the sum of both, with requests that end d
         workers: 2,
         connectionTerminationDeadline: '30s',
         metrics: { otlp: { host: hostOf(sink), protocol: 'http', interval: '1h' } },
+      },
+      frontendPolicies: {
+        tracing: { host: hostOf(sink), protocol: 'http', randomSampling: true },
+        accessLog: { otlp: { host: hostOf(sink), protocol: 'http' } },
       },
     }),
   );
@@ -222,7 +226,10 @@ test('with two workers, one export has the sum of both, with requests that end d
   // The last request that was asked may have been counted before its connection was closed.
   const uncounted = Number(points[0]?.value) - answered - 1;
   expect([0, 1]).toContain(uncounted);
-  expect(new Set(sink.metrics.map((each) => each.resource['service.instance.id']))).toEqual(
+  // One gateway, also in what its workers export themselves.
+  const exported = [...sink.metrics, ...sink.spans, ...sink.records];
+  for (const { length } of [sink.spans, sink.records]) expect(length).toBeGreaterThan(answered);
+  expect(new Set(exported.map((each) => each.resource['service.instance.id']))).toEqual(
     new Set([resource['service.instance.id']]),
   );
 });

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import {
   defaultResource,
   detectResources,
@@ -9,17 +8,14 @@ import {
 import { VERSION } from '../../../core/version.ts';
 import type { ResourceSettings } from './settings.ts';
 
-/** Tells replicas apart, whose metrics would be one series otherwise (OTel, "Service" resource: a random UUID). */
-const INSTANCE = randomUUID();
-
 /** In increasing precedence: SDK defaults, OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME, the configuration. */
-export function resourceOf({ serviceName, resources }: ResourceSettings): Resource {
+export function resourceOf({ serviceName, instance, resources }: ResourceSettings): Resource {
   return defaultResource()
     .merge(
       resourceFromAttributes({
         'service.name': 'agctl',
         'service.version': VERSION,
-        'service.instance.id': INSTANCE,
+        'service.instance.id': instance,
       }),
     )
     .merge(detectResources({ detectors: [resourceAttributesEnvDetector] }))

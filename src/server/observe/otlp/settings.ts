@@ -84,6 +84,8 @@ export type SamplingRule = boolean | number | ((ctx: RequestContext) => unknown)
 export interface ResourceSettings {
   /** OTEL_SERVICE_NAME. `resources` may override it. */
   readonly serviceName: string | undefined;
+  /** `RuntimeSettings.instance`. `OTEL_RESOURCE_ATTRIBUTES` and `resources` may override it. */
+  readonly instance: string;
   readonly resources: Readonly<Record<string, string>>;
 }
 
@@ -111,10 +113,11 @@ interface TracingConfig {
 
 export const resourceSettings = (
   { frontendPolicies }: TracingConfig,
-  env: CompileContext['env'],
+  { env, settings }: Pick<CompileContext, 'env' | 'settings'>,
 ): ResourceSettings => ({
   // OpenTelemetry's own variable ("Environment Variable Specification", General SDK Configuration).
   serviceName: env['OTEL_SERVICE_NAME'] || undefined,
+  instance: settings.instance,
   resources: frontendPolicies.tracing?.resources ?? {},
 });
 
@@ -125,7 +128,7 @@ export function compileTracing(
 ): TracingSettings | undefined {
   const older = config.tracing;
   const newer = frontendPolicies.tracing;
-  const resource = resourceSettings({ config, frontendPolicies }, root.env);
+  const resource = resourceSettings({ config, frontendPolicies }, root);
   if (older.otlpEndpoint !== undefined && newer !== undefined) {
     root.at('config', 'tracing').report({
       code: 'AGW0105',
