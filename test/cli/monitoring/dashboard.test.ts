@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { prometheusAlerts } from '../../../src/cli/monitoring/alerts.ts';
 import { grafanaDashboard } from '../../../src/cli/monitoring/dashboard.ts';
 import { Queries } from '../../../src/cli/monitoring/queries.ts';
 import { Metrics } from '../../../src/server/observe/metrics/metrics.ts';
@@ -41,4 +43,23 @@ test('queries for dashboards and alerts refuse metrics and labels that do not ex
   expect(queries.quantile(0.9, 'request_duration_seconds', { by: ['route'] })).toBe(
     'histogram_quantile(0.9, sum by (route, le) (rate(gw_request_duration_seconds_bucket[5m])))',
   );
+});
+
+test('an alert about a quantile compares it with the bound of a bucket: inside of one, a quantile is a guess', () => {
+  const { groups } = parse(prometheusAlerts()) as { groups: { rules: { expr: string }[] }[] };
+  const compared = groups
+    .flatMap(({ rules }) => rules)
+    .flatMap(({ expr }) => [
+      ...expr.matchAll(/histogram_quantile\(.*?\((\w+)_bucket.*?\)\)\) [<>] ([\d.]+)/g),
+    ]);
+  expect(compared.length).toBeGreaterThan(0);
+  const { families } = new Metrics();
+  for (const [, name = '', threshold = ''] of compared) {
+    const family = Object.values(families).find((each) => each.name === name);
+    family?.with([]);
+    expect(
+      family?.read()?.values.map(({ labels }) => labels['le']),
+      name,
+    ).toContain(threshold);
+  }
 });
