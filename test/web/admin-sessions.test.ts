@@ -143,6 +143,7 @@ browserTest(
       status: 200,
       model: 'small',
     };
+    const refused = { protocol: 'llm', operation: 'POST', path: '/v1/chat/completions', status: 401 };
     const tool = { protocol: 'mcp', operation: 'tools/call', path: '/mcp', status: 200, target: 'files' };
     // With tracing, the gateway begins a trace for each request that has none.
     const calls = [
@@ -168,6 +169,10 @@ browserTest(
       },
       { ...chat, minutesAgo: 90, user: 'bob', preview: 'Good morning', traceId: 't3' },
       { ...chat, minutesAgo: 95, preview: 'nobody', traceId: 't4' },
+      // Refused before its call began: nobody is known to have called, and no model. The client sends one trace with all.
+      { ...refused, minutesAgo: 96, traceId: 't5' },
+      { ...refused, minutesAgo: 97, traceId: 't5' },
+      { ...refused, minutesAgo: 97, traceId: 't2' },
     ];
     const asked: string[] = [];
     await page.route('**/api/records?*', (route) => {

@@ -315,7 +315,8 @@ const endOf = ({ time, durationMs = 0 }: ShownRecord): number => Date.parse(time
  * A call belongs to its session, or else to its trace if that has other calls, or else to its caller. With tracing, the gateway begins a
  * trace for each request that has none, so that calls of a trace alone have nothing in common but who made them.
  */
-function groupsOf(records: readonly ShownRecord[]): readonly Group[] {
+function groupsOf(all: readonly ShownRecord[]): readonly Group[] {
+  const records = all.filter(isOfSomebody);
   const groups = new Map<string, Group>();
   const traces = Map.groupBy(records, ({ session, traceId }) =>
     session === undefined ? traceId : undefined,
@@ -342,6 +343,10 @@ function groupsOf(records: readonly ShownRecord[]): readonly Group[] {
   }
   return [...groups.values()];
 }
+
+/** False for a request that was refused before its call began, without a caller and a session, such as one without a credential. */
+const isOfSomebody = ({ protocol, model, session, key, user }: ShownRecord): boolean =>
+  protocol !== 'llm' || [model, session, key, user].some((each) => each !== undefined);
 
 function placeOf(
   { session, traceId, key, user }: ShownRecord,
