@@ -32,3 +32,7 @@ export function missingMigrations(
       .map((scripts, index) => ({ feature, version: version + index + 1, script: scripts[kind] }));
   });
 }
+
+/** What is said of tables that are not as the scripts of all versions make them. @param name Of the database */
+export const otherTables = (name: string, { feature, migrations }: DatabaseSchema): string =>
+  `${name}: the tables of \`${feature}\` are not those of version ${migrations.length}`;

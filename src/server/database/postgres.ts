@@ -9,8 +9,8 @@ import type { DatabaseSchema, SqlRow, SqlValue, Statement, StatementResult } fro
 import { clockDifference } from './clock.ts';
 import { DatabaseError, type Driver } from './driver.ts';
 import { TRANSACTION_ID, wasCommitted } from './lost-commit.ts';
-import { CREATE_VERSIONS, missingMigrations, SET_VERSION, VERSIONS } from './migrations.ts';
-import { missingColumn, statementsOf } from './postgres-columns.ts';
+import { CREATE_VERSIONS, missingMigrations, otherTables, SET_VERSION, VERSIONS } from './migrations.ts';
+import { missingPart, statementsOf } from './postgres-tables.ts';
 
 /** Key of the lock under which migrations run: "agctl" in ASCII. */
 const MIGRATION_LOCK = 0x616763746c;
@@ -232,10 +232,8 @@ async function migrate(
     to.set(feature, version);
   }
   for (const schema of schemas) {
-    const version = to.get(schema.feature);
-    const missing = version === undefined ? undefined : await missingColumn(client, schema);
-    if (version !== undefined && missing !== undefined)
-      throw foreignTables(problem(schema.feature, version), missing);
+    const missing = await missingPart(client, schema);
+    if (missing !== undefined) throw foreignTables(otherTables(server, schema), missing);
   }
   if (known.size === 0) return [];
   return [...to].map(([feature, version]) => ({ feature, from: known.get(feature) ?? 0, to: version }));

@@ -7,8 +7,9 @@ import { createPrivateDatabase } from '../../core/private-files.ts';
 import { RESULT, resultCode } from '../../core/sqlite-result.ts';
 import type { DatabaseSchema, SqlRow, Statement, StatementResult } from '../kernel/database.ts';
 import { DatabaseError } from './driver.ts';
-import { CREATE_VERSIONS, missingMigrations, SET_VERSION, VERSIONS } from './migrations.ts';
+import { CREATE_VERSIONS, missingMigrations, otherTables, SET_VERSION, VERSIONS } from './migrations.ts';
 import { backUp, type LogLine, versionsIn } from './sqlite-backup.ts';
+import { missingPart } from './sqlite-tables.ts';
 
 export interface SqliteFileOptions {
   readonly path: string;
@@ -165,6 +166,10 @@ function prepare(database: DatabaseSync, { path, schemas, backups }: SqliteFileO
       );
       database.prepare(SET_VERSION).run(feature, version);
     }
+    for (const schema of schemas) {
+      const missing = missingPart(database, schema);
+      if (missing !== undefined) throw foreignTables(otherTables(path, schema), missing);
+    }
     database.exec('COMMIT');
   } catch (error) {
     if (database.isTransaction) database.exec('ROLLBACK');
@@ -178,12 +183,16 @@ function migrate(database: DatabaseSync, script: string, problem: string): void 
     database.exec(script);
   } catch (error) {
     if (OPEN_PROBLEMS.has(resultCode(error))) throw error;
-    throw new DatabaseError(
-      `${problem} (${messageOf(error)})`,
-      'nothing has changed. The tables are not those that agctl has made: restore a copy with `agctl database restore`, or start the earlier version again',
-      { cause: error },
-    );
+    throw foreignTables(problem, messageOf(error), error);
   }
+}
+
+function foreignTables(problem: string, why: string, cause?: unknown): DatabaseError {
+  return new DatabaseError(
+    `${problem} (${why})`,
+    'nothing has changed. The tables are not those that agctl has made: restore a copy with `agctl database restore`, or start the earlier version again',
+    { cause },
+  );
 }
 
 function copyBefore(...of: Parameters<typeof backUp>): string | undefined {

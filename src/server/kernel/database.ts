@@ -59,7 +59,7 @@ export interface DatabaseSchema {
   /**
    * Scripts of statements that end with `;`, each from the preceding version to its own. What they do never changes once released.
    * Those of PostgreSQL pass over what is there already (`IF NOT EXISTS`): a restored dump of an earlier version has set the
-   * versions back, and has left the tables in place that it does not know. Their columns are compared afterwards.
+   * versions back, and has left the tables in place that it does not know. Columns and unique keys are compared at each start.
    */
   readonly migrations: readonly { readonly sqlite: string; readonly postgres: string }[];
 }

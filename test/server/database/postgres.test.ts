@@ -3,7 +3,7 @@ import { LIMITS } from '../../../src/core/limits.ts';
 import { createLog } from '../../../src/core/log.ts';
 import { ClockWatch, clockDifference } from '../../../src/server/database/clock.ts';
 import { openPostgresOn } from '../../../src/server/database/postgres.ts';
-import { columnsOf } from '../../../src/server/database/postgres-columns.ts';
+import { keyText, tablesOf } from '../../../src/server/database/postgres-tables.ts';
 import { databaseSchemas } from '../../../src/server/features.ts';
 import { UnknownCommit } from '../../../src/server/kernel/database.ts';
 import { LosingPool } from '../../kit/lost-commit.ts';
@@ -42,6 +42,11 @@ describe('tables that a restored dump has left behind', () => {
       'SELECT action AS kept FROM agctl_audit',
     ],
   };
+  const KEY_OF_USAGE = '(caller, hour, model, protocol, provider, target, tool, user_group, user_name)';
+  const query = async (sql: string) => {
+    const client = await server.pool().connect();
+    return client.query(sql).finally(() => client.release());
+  };
   const changes: unknown[] = [];
   const open = (schemas = databaseSchemas) =>
     openPostgresOn(server.pool(), 'PGlite', schemas, LIMITS, {
@@ -68,52 +73,82 @@ describe('tables that a restored dump has left behind', () => {
   });
 
   test.each([
-    ['agctl_audit (time TEXT)', 'audit', 2, 'the table agctl_audit has no column id with the type bigint'],
+    [
+      'agctl_audit (time TEXT)',
+      'are not those of version 2 (the table agctl_audit has no column id with the type bigint)',
+    ],
     [
       'agctl_user_tokens (owner TEXT, server TEXT, who TEXT, scope TEXT, generation TEXT, sealed TEXT, created_at BIGINT, expires_at TEXT)',
-      'userTokens',
-      1,
-      'the table agctl_user_tokens has no column expires_at with the type bigint',
+      'are not those of version 1 (the table agctl_user_tokens has no column expires_at with the type bigint)',
     ],
-    ['agctl_keys (id TEXT)', 'budgets', 1, 'column "revoked_at" does not exist'],
+    [
+      'agctl_oauth_clients (issuer TEXT, redirect_uri TEXT, sealed TEXT, created_at BIGINT, UNIQUE (issuer, created_at))',
+      'are not those of version 1 (the table agctl_oauth_clients has no unique key (issuer, redirect_uri))',
+    ],
+    ['agctl_keys (id TEXT)', 'cannot be migrated to version 1 (column "revoked_at" does not exist)'],
+  ])('are named when they are of another program, and nothing is changed: %s', async (table, why) => {
+    await server.empty();
+    await query(`CREATE TABLE ${table}`);
+    const columns = async () =>
+      (
+        await query(
+          "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'",
+        )
+      ).rows;
+    const before = await columns();
+    await expect(open()).rejects.toMatchObject({
+      message: expect.stringContaining(why),
+      help: expect.stringContaining('nothing has changed'),
+    });
+    expect(await columns()).toEqual(before);
+  });
+
+  // Each upsert would fail, at the first write after the start.
+  test.each([
+    [
+      'ALTER TABLE agctl_spending DROP CONSTRAINT agctl_spending_pkey',
+      'budgets',
+      2,
+      'agctl_spending',
+      '(counter, start)',
+    ],
+    ['DROP INDEX agctl_keys_name', 'budgets', 2, 'agctl_keys', '(name) WHERE (revoked_at IS NULL)'],
+    ['ALTER TABLE agctl_usage DROP CONSTRAINT agctl_usage_pkey', 'record', 4, 'agctl_usage', KEY_OF_USAGE],
   ])(
-    'are named when they are of another program, and nothing is changed: %s',
-    async (table, feature, version, why) => {
+    'refuse the start if a restore has not created a key: %s',
+    async (lost, feature, version, table, key) => {
       await server.empty();
-      const query = async (sql: string) => {
-        const client = await server.pool().connect();
-        return client.query(sql).finally(() => client.release());
-      };
-      await query(`CREATE TABLE ${table}`);
-      const columns = async () =>
-        (
-          await query(
-            "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'",
-          )
-        ).rows;
-      const before = await columns();
-      await expect(open()).rejects.toMatchObject({
-        message: `PGlite: the tables of \`${feature}\` cannot be migrated to version ${version} (${why})`,
-        help: expect.stringContaining('nothing has changed'),
-      });
-      expect(await columns()).toEqual(before);
+      const driver = await open();
+      await driver.transaction([{ sql: lost }]);
+      await expect(open()).rejects.toThrow(
+        `PGlite: the tables of \`${feature}\` are not those of version ${version} (the table ${table} has no unique key ${key})`,
+      );
     },
   );
 
-  test('are compared with every column of a new database', async () => {
+  test('are compared with every column and unique key of a new database', async () => {
     await server.empty();
     const driver = await open();
     const columns = await driver.query(
       "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'agctl_schema'",
     );
+    const keys = await driver.query(
+      "SELECT tablename, indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename <> 'agctl_schema' AND indexdef LIKE 'CREATE UNIQUE%'",
+    );
     const compared = databaseSchemas.flatMap((schema) =>
-      [...columnsOf(schema)].flatMap(([table, types]) =>
-        [...types].map(([name, type]) => `${table} ${name} ${type}`),
-      ),
+      [...tablesOf(schema)].flatMap(([table, expected]) => [
+        ...[...expected.columns].map(([name, type]) => `${table} ${name} ${type}`),
+        ...[...expected.keys].map((key) => `${table} ${key}`),
+      ]),
     );
-    expect(compared.toSorted()).toEqual(
-      columns.map((row) => `${row['table_name']} ${row['column_name']} ${row['data_type']}`).toSorted(),
-    );
+    const present = [
+      ...columns.map((row) => `${row['table_name']} ${row['column_name']} ${row['data_type']}`),
+      ...keys.map(({ tablename, indexdef }) => {
+        const [, list = '', condition = ''] = /\(([^)]+)\)(?: WHERE (.+))?$/.exec(String(indexdef)) ?? [];
+        return `${tablename} ${keyText(list, condition)}`;
+      }),
+    ];
+    expect(compared.toSorted()).toEqual(present.toSorted());
   });
 });
 

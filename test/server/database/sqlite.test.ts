@@ -5,6 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../src/core/limits.ts';
 import type { Driver } from '../../../src/server/database/driver.ts';
 import { openSqlite } from '../../../src/server/database/sqlite.ts';
+import { databaseSchemas } from '../../../src/server/features.ts';
+import type { DatabaseSchema } from '../../../src/server/kernel/database.ts';
 import { recordingLog } from '../../adapter/memory/recording-log.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { until } from '../../kit/until.ts';
@@ -31,6 +33,8 @@ const openAt = (at: string, options: { mustExist?: boolean; lock?: number } = {}
     log,
     limits: { ...LIMITS, databaseLock: options.lock ?? LIMITS.databaseLock },
   });
+const openWith = (at: string, schemas: readonly DatabaseSchema[]): Promise<Driver> =>
+  openSqlite({ path: at, mustExist: false, schemas, log, limits: LIMITS });
 const insert = (driver: Driver, name: string) =>
   driver.transaction([{ sql: 'INSERT INTO agctl_counters (name, value) VALUES (?, 1)', values: [name] }]);
 const names = async (driver: Driver) =>
@@ -93,6 +97,49 @@ describe('the SQLite file of a gateway', () => {
     other.exec('CREATE TABLE request_logs (id INTEGER)');
     other.close();
     await expect(openAt(at)).rejects.toMatchObject({ message: `${at} is a database of another program` });
+  });
+
+  // Tables of another program with our names are taken for ours where the script says IF NOT EXISTS.
+  test.each([
+    ['agctl_keys (id TEXT)', 'cannot be migrated to version 1 (no such column: name)'],
+    [
+      'agctl_spending (counter TEXT, start TEXT, spent INTEGER, PRIMARY KEY (counter, start))',
+      'are not those of version 2 (the table agctl_spending has no column start with the type INTEGER)',
+    ],
+    [
+      'agctl_spending (counter TEXT, start INTEGER, spent INTEGER, UNIQUE (counter, spent))',
+      'are not those of version 2 (the table agctl_spending has no unique key (counter, start))',
+    ],
+    [
+      'agctl_spending_writer (id INTEGER, writer INTEGER)',
+      'are not those of version 2 (the table agctl_spending_writer has no unique key (id))',
+    ],
+  ])('a table of another program is named, and nothing is changed: %s', async (table, why) => {
+    const at = next();
+    const withoutBudgets = databaseSchemas.filter(({ feature }) => feature !== 'budgets');
+    await (await openWith(at, withoutBudgets)).close();
+    const file = new DatabaseSync(at);
+    file.exec(`CREATE TABLE ${table}`);
+    const tables = () => file.prepare('SELECT name FROM sqlite_schema ORDER BY name').all();
+    const before = tables();
+    await expect(openWith(at, databaseSchemas)).rejects.toMatchObject({
+      message: `${at}: the tables of \`budgets\` ${why}`,
+      help: expect.stringContaining('nothing has changed'),
+    });
+    expect(tables()).toEqual(before);
+    file.close();
+  });
+
+  test('a file that lost a key after it was written is refused', async () => {
+    const at = next();
+    await (await openWith(at, databaseSchemas)).close();
+    await (await openWith(at, databaseSchemas)).close();
+    const file = new DatabaseSync(at);
+    file.exec('DROP INDEX agctl_keys_name');
+    file.close();
+    await expect(openWith(at, databaseSchemas)).rejects.toThrow(
+      'agctl_keys has no unique key (name) WHERE revoked_at IS NULL',
+    );
   });
 
   test('a file that is no database is refused', async () => {
