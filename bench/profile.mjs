@@ -1,4 +1,4 @@
-// npm run bench profile -- [--case plain|policies|mcp|post|llm|llm-large|llm-stream] [--seconds 6] [--top 25] [--bin PATH] [--keep FILE]
+// npm run bench profile -- [--case plain|policies|mcp|post|llm|llm-large|llm-stream] [--connections 32] [--seconds 6] [--top 25] [--bin PATH] [--keep FILE]
 // Loads one gateway under V8's sampling profiler and prints where its time went, by function and by file.
 import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,12 +19,14 @@ import { mcpConfig, mcpRequest, openSession } from './mcp-case.mjs';
 
 const {
   case: chosen,
+  connections,
   seconds,
   top,
   bin: build,
   keep,
 } = readOptions({
   case: oneOf(['plain', 'policies', 'mcp', 'post', 'llm', 'llm-large', 'llm-stream']),
+  connections: number(32),
   seconds: number(6, 0.1),
   top: number(25),
   bin: text(),
@@ -44,14 +46,14 @@ const CASES = {
 };
 
 function httpRequest(request) {
-  return (port) => ({ ...request, url: `http://127.0.0.1:${port}/v1/items`, connections: 32 });
+  return (port) => ({ ...request, url: `http://127.0.0.1:${port}/v1/items`, connections });
 }
 
 function llmRequest(workload) {
   return (port) => ({
     ...requestOf(workload),
     url: `http://127.0.0.1:${port}/v1/chat/completions`,
-    connections: 32,
+    connections,
   });
 }
 

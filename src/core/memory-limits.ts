@@ -102,8 +102,10 @@ export const MEMORY_STORE_LIMITS = {
   openVectorBytes: 1024 * MIB,
   /** Namespaces whose tasks (indexing, embedding again) the backend keeps; idle ones are dropped first. */
   activeNamespaces: 256,
-  /** Vectors that the embedded store scans for one embedder: 2 million of 128 numbers; more require PostgreSQL. */
-  vectorBytes: 1024 * MIB,
+  /** Vectors that the embedded store scans for one embedder: 4 million of 128 numbers; more require PostgreSQL. */
+  vectorBytes: 512 * MIB,
+  /** Vectors that it compares exactly, besides those that are returned, if so many are about equally near. */
+  comparedVectors: 1_000,
   /** Numbers of one vector: the most that pgvector stores. */
   dimensions: 16_000,
   /** A JSON file beside an ONNX model; `tokenizer.json` of multilingual models has up to 33 MiB. */

@@ -3,7 +3,7 @@ import { AppError } from '../../../core/errors.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { bytes, number, text } from '../../../core/sql-row.ts';
 import { ENTITY_TYPES, type SearchScope } from '../store.ts';
-import { DotProducts } from './dot-products.ts';
+import { RoundedVectors } from './rounded-vectors.ts';
 
 const ALL_TYPES = 0xff;
 
@@ -11,14 +11,15 @@ const ALL_TYPES = 0xff;
 export type Progress = (done: number, total: number) => void;
 
 /**
- * All vectors of one embedder in memory, for the exact scan. It follows the database by itself: numbers of vectors only
- * grow, and a temporary trigger records deleted ones, so a transaction that is rolled back needs no undo here.
+ * All vectors of one embedder in memory, rounded: a scan finds those that may be among the nearest, and these are compared as they are
+ * in the file. It follows the database by itself: numbers of vectors only grow, and a temporary trigger records deleted ones, so a
+ * transaction that is rolled back needs no undo here.
  */
 export class VectorCache {
   readonly #database: DatabaseSync;
   readonly #embedder: string;
   readonly #dimensions: number;
-  readonly #products: DotProducts;
+  readonly #rounded: RoundedVectors;
   /** Row of the entity, type and number of the vector in each slot. */
   #rows = new Float64Array(64);
   #types = new Uint8Array(64);
@@ -31,7 +32,7 @@ export class VectorCache {
     this.#database = database;
     this.#embedder = embedder;
     this.#dimensions = dimensions;
-    this.#products = new DotProducts(dimensions);
+    this.#rounded = new RoundedVectors(dimensions);
   }
 
   get dimensions(): number {
@@ -39,7 +40,7 @@ export class VectorCache {
   }
 
   get bytes(): number {
-    return this.#products.bytes;
+    return this.#rounded.bytes;
   }
 
   /** Reads the vectors that were stored since the last call. */
@@ -52,7 +53,7 @@ export class VectorCache {
       'n',
     );
     if (total === 0) return;
-    if (this.#products.size(this.#count + total) > MEMORY_STORE_LIMITS.vectorBytes)
+    if (this.#rounded.size(this.#count + total) > MEMORY_STORE_LIMITS.vectorBytes)
       throw new AppError('memory_unavailable', {
         message: `${this.#count + total} vectors of ${this.#dimensions} numbers are too many for this store: use PostgreSQL (MEMORY_DATABASE_URL), or a model with shorter vectors`,
       });
@@ -69,7 +70,7 @@ export class VectorCache {
   }
 
   #reserve(count: number): void {
-    this.#products.reserve(count);
+    this.#rounded.reserve(count);
     if (count <= this.#rows.length) return;
     const rows = new Float64Array(Math.ceil(count * 1.5));
     rows.set(this.#rows);
@@ -84,7 +85,7 @@ export class VectorCache {
 
   #add(vector: number, row: number, type: string, embedding: Uint8Array): void {
     const slot = this.#count++;
-    copyInto(this.#products.slot(slot), embedding);
+    this.#rounded.set(slot, vectorOf(embedding));
     this.#rows[slot] = row;
     this.#types[slot] = typeBit(type);
     this.#vectors[slot] = vector;
@@ -99,7 +100,7 @@ export class VectorCache {
     const last = --this.#count;
     this.#slots.delete(vector);
     if (slot === last) return;
-    this.#products.move(last, slot);
+    this.#rounded.move(last, slot);
     const moved = this.#vectors[last] ?? 0;
     this.#rows[slot] = this.#rows[last] ?? 0;
     this.#types[slot] = this.#types[last] ?? 0;
@@ -111,33 +112,49 @@ export class VectorCache {
   nearest(query: Float32Array, scope: SearchScope): { row: number; cosine: number }[] {
     const wanted =
       scope.types === undefined ? ALL_TYPES : scope.types.reduce((bits, type) => bits | typeBit(type), 0);
-    const scores = this.#products.with(query, this.#count);
-    const best: { row: number; cosine: number }[] = [];
-    let floor = Number.NEGATIVE_INFINITY;
-    for (let slot = 0; slot < scores.length; slot++) {
-      const cosine = scores[slot] ?? Number.NaN;
-      // Also of a vector in the file that has no direction: nothing is nearer or farther than NaN.
-      if (!(cosine >= floor) || ((this.#types[slot] ?? 0) & wanted) === 0) continue;
-      const candidate = { row: this.#rows[slot] ?? 0, cosine };
-      let at = best.length;
-      for (
-        let before = best[at - 1];
-        before !== undefined && isBefore(candidate, before);
-        before = best[at - 1]
-      )
-        at--;
-      if (at >= scope.limit) continue;
-      best.splice(at, 0, candidate);
-      if (best.length > scope.limit) best.pop();
-      if (best.length === scope.limit) floor = best.at(-1)?.cosine ?? floor;
-    }
-    // Rounding in Float32 can make the cosine of two equal vectors 1.0000001.
-    return best.map(({ row, cosine }) => ({ row, cosine: clamp(cosine) }));
+    const exact = this.#exact(query, this.#possible(query, wanted, scope.limit));
+    return exact.sort((a, b) => b.cosine - a.cosine || a.row - b.row).slice(0, scope.limit);
   }
-}
 
-function isBefore(a: { row: number; cosine: number }, b: { row: number; cosine: number }): boolean {
-  return a.cosine > b.cosine || (a.cosine === b.cosine && a.row < b.row);
+  /**
+   * Slots of which some have the highest products: those whose rounded product is not below the last of the best by more than both
+   * may be wrong. Of very many that are about equally near, `MEMORY_STORE_LIMITS.comparedVectors` remain.
+   */
+  #possible(query: Float32Array, wanted: number, limit: number): number[] {
+    const { values, error } = this.#rounded.with(query, this.#count);
+    const isWanted = (slot: number): boolean => ((this.#types[slot] ?? 0) & wanted) !== 0;
+    const best = new Float64Array(limit).fill(Number.NEGATIVE_INFINITY);
+    let floor = Number.NEGATIVE_INFINITY;
+    for (let slot = 0; slot < values.length; slot += 1) {
+      const value = values[slot] ?? Number.NaN;
+      // Also of a vector in the file that has no direction: nothing is nearer or farther than NaN.
+      if (!(value > floor) || !isWanted(slot)) continue;
+      let at = limit - 1;
+      for (; at > 0 && (best[at - 1] ?? 0) < value; at -= 1) best[at] = best[at - 1] ?? 0;
+      best[at] = value;
+      floor = best[limit - 1] ?? floor;
+    }
+    const least = floor - 2 * error;
+    const possible: number[] = [];
+    for (let slot = 0; slot < values.length; slot += 1)
+      if ((values[slot] ?? Number.NaN) >= least && isWanted(slot)) possible.push(slot);
+    const most = limit + MEMORY_STORE_LIMITS.comparedVectors;
+    if (possible.length <= most) return possible;
+    return possible.sort((a, b) => (values[b] ?? 0) - (values[a] ?? 0) || a - b).slice(0, most);
+  }
+
+  #exact(query: Float32Array, slots: readonly number[]): { row: number; cosine: number }[] {
+    const rows = new Map(slots.map((slot) => [this.#vectors[slot], this.#rows[slot] ?? 0]));
+    return this.#database
+      .prepare(
+        'SELECT vector, embedding FROM memory_vectors WHERE vector IN (SELECT value FROM json_each(?))',
+      )
+      .all(JSON.stringify([...rows.keys()]))
+      .map((found) => ({
+        row: rows.get(number(found, 'vector')) ?? 0,
+        cosine: cosine(query, vectorOf(bytes(found, 'embedding'))),
+      }));
+  }
 }
 
 const TYPES: readonly string[] = ENTITY_TYPES;
