@@ -2,7 +2,7 @@ import { entryIn, isRecord } from '../../../core/foreign.ts';
 import { elements, members } from '../../kernel/json/json-text.ts';
 
 /** What clients require of a value, and what becomes of one that they cannot read. */
-interface Shape {
+export interface Shape {
   /** Whether clients can read a value, apart from its members and elements. */
   readonly is: (value: unknown) => boolean;
   /** Members of an object without which clients refuse it. */
@@ -13,7 +13,10 @@ interface Shape {
   readonly items?: Form;
   /** Elements of a list that clients accept: those after them are left out. */
   readonly most?: number;
-  /** The JSON text of what replaces a value that clients cannot read; undefined if nothing can. */
+  /**
+   * The JSON text of what replaces a value that clients cannot read, or that has not what is required; undefined if nothing can. Of an
+   * element, any number of elements with commas between them.
+   */
   readonly repair?: (value: unknown, text: string) => string | undefined;
 }
 
@@ -68,18 +71,18 @@ export function inForm(form: Form, text: string, value: unknown): string | undef
   if (Array.isArray(value) && items !== undefined) {
     const kept = elements(text)
       .slice(0, most)
-      .flatMap(({ start, end }, index) => inForm(items, text.slice(start, end), value[index]) ?? []);
+      .flatMap(({ start, end }, index) => inForm(items, text.slice(start, end), value[index]) || []);
     return `[${kept.join(',')}]`;
   }
   if (!isRecord(value)) return text;
-  if (Object.keys(required).some((key) => !Object.hasOwn(value, key))) return undefined;
+  if (Object.keys(required).some((key) => !Object.hasOwn(value, key))) return repair?.(value, text);
   const kept: string[] = [];
   for (const [key, { start, end }] of members(text)) {
     const own = text.slice(start, end);
     const member = entryIn(required, key) ?? entryIn(optional, key);
     const shown = member === undefined ? own : inForm(member, own, value[key]);
     if (shown !== undefined) kept.push(`${JSON.stringify(key)}:${shown}`);
-    else if (Object.hasOwn(required, key)) return undefined;
+    else if (Object.hasOwn(required, key)) return repair?.(value, text);
   }
   return `{${kept.join(',')}}`;
 }

@@ -1,13 +1,15 @@
 import { entryIn, isRecord, membersOf, parseJson } from '../../../core/foreign.ts';
-import { edit, insertion, valueAt, withoutMembers } from '../../kernel/json/json-text.ts';
-import { type Form, inForm } from './form.ts';
+import { edit, elements, insertion, valueAt, withoutMembers } from '../../kernel/json/json-text.ts';
+import { type Form, inForm, type Shape } from './form.ts';
+import { base64Of, isBase64, mediaOf } from './media.ts';
 
 // What the official SDKs require of results. They refuse all of a result for one value of another form, such as the list of all
 // resources if one has no name. What a value must have for its meaning stays: a resource without a URI is left out.
 
 const isText = (value: unknown): value is string => typeof value === 'string';
-const oneOf = (...values: string[]): Form => ({ is: (value) => isText(value) && values.includes(value) });
+const oneOf = (...values: string[]): Shape => ({ is: (value) => isText(value) && values.includes(value) });
 
+const ROLE = oneOf('user', 'assistant');
 const TEXT: Form = { is: isText };
 const BOOLEAN: Form = { is: (value) => typeof value === 'boolean' };
 const NUMBER: Form = { is: Number.isFinite };
@@ -23,7 +25,7 @@ const isDateTime = (value: unknown): boolean =>
 const ANNOTATIONS: Form = {
   is: isRecord,
   members: {
-    audience: listOf(oneOf('user', 'assistant')),
+    audience: listOf(ROLE),
     priority: { is: (value) => typeof value === 'number' && value >= 0 && value <= 1 },
     lastModified: { is: isDateTime },
   },
@@ -60,8 +62,8 @@ function withMember(text: string, key: string, value: unknown): string {
 }
 
 /** A resource, a link to one, or a template: one without a name is shown with its title or address. */
-const named = (addressKey: string): Form => {
-  const form: Form = {
+const named = (addressKey: string): Shape => {
+  const form: Shape = {
     is: (value) => isText(membersOf(value)['name']) && isText(membersOf(value)[addressKey]),
     members: RESOURCE,
     repair: (value, text) => {
@@ -116,34 +118,58 @@ function withText(value: unknown, own: string): string {
 const CONTENTS: Form = {
   is: (value) => {
     const { uri, text, blob } = membersOf(value);
-    return isText(uri) && (isText(text) || isText(blob));
+    return isText(uri) && (isText(text) || isBase64(blob));
   },
-  members: { mimeType: TEXT, text: TEXT, blob: TEXT, _meta: OBJECT },
-  repair: (value, own) =>
-    isText(membersOf(value)['uri']) ? again(CONTENTS, withText(value, own)) : undefined,
+  members: { mimeType: TEXT, text: TEXT, blob: { is: isBase64 }, _meta: OBJECT },
+  repair: (value, own) => {
+    const { uri, text, blob } = membersOf(value);
+    if (!isText(uri)) return undefined;
+    if (isText(text) || !isText(blob)) return again(CONTENTS, withText(value, own));
+    const base64 = base64Of(blob);
+    return again(
+      CONTENTS,
+      base64 === undefined ? withMember(own, 'text', blob) : withMember(own, 'blob', base64),
+    );
+  },
 };
 
 const BLOCK_MEMBERS = { annotations: ANNOTATIONS, _meta: OBJECT };
 
-/** Content of each type that may lack something; others stay as sent, since an extension may define them. */
+/** Content that clients cannot read, as a text: they refuse all of a result for it, and nothing of it is to be lost. */
+const asText = (value: unknown, own: string): string | undefined =>
+  value === null ? undefined : JSON.stringify({ type: 'text', text: textOf(value, own) });
+
+const media = (kind: 'image' | 'audio'): Form => ({
+  is: (value) => isBase64(membersOf(value)['data']) && isText(membersOf(value)['mimeType']),
+  members: BLOCK_MEMBERS,
+  repair: (value, own) => {
+    const { data, mimeType } = mediaOf(kind, membersOf(value)) ?? {};
+    if (data === undefined) return asText(value, own);
+    return again(BLOCK, withMember(withMember(own, 'mimeType', mimeType), 'data', data));
+  },
+});
+
+const LINK = named('uri');
+
+/** Content of each type; every other one is a text for clients. */
 const BLOCKS: Readonly<Record<string, Form>> = {
   text: {
     is: (value) => isText(membersOf(value)['text']),
     members: BLOCK_MEMBERS,
     repair: (value, own) => again(BLOCK, withText(value, own)),
   },
-  resource_link: named('uri'),
-  resource: { is: isRecord, required: { resource: CONTENTS }, members: BLOCK_MEMBERS },
+  image: media('image'),
+  audio: media('audio'),
+  resource_link: { ...LINK, repair: (value, own) => LINK.repair?.(value, own) ?? asText(value, own) },
+  resource: { is: isRecord, required: { resource: CONTENTS }, members: BLOCK_MEMBERS, repair: asText },
 };
 
-/** Content without a type: a text, or the data that a tool returns. */
+/** Content without a type, or of an unknown one: a text, or the data that a tool returns. */
 const UNTYPED: Form = {
-  is: (value) => isText(membersOf(value)['type']),
-  members: BLOCK_MEMBERS,
+  is: () => false,
   repair: (value, own) => {
-    if (value === null) return undefined;
-    if (isText(membersOf(value)['text'])) return again(BLOCK, withMember(own, 'type', 'text'));
-    return JSON.stringify({ type: 'text', text: textOf(value, own) });
+    const { type, text } = membersOf(value);
+    return isText(text) && !isText(type) ? again(BLOCK, withMember(own, 'type', 'text')) : asText(value, own);
   },
 };
 
@@ -181,8 +207,35 @@ const listed = (member: string, items: Form): Form => ({
 /** "Completion results: maximum 100 items per response" (2025-11-25, "Completion"). */
 const MOST_COMPLETIONS = 100;
 
-/** A message of a prompt. */
-const MESSAGE: Form = { is: isRecord, required: { role: oneOf('user', 'assistant'), content: BLOCK } };
+/** As Gemini calls it, and serializers of enums; what else there is, such as `system`, is not of the assistant. */
+const roleOf = (said: unknown): string =>
+  isText(said) && /^(?:assistant|model)$/i.test(said) ? 'assistant' : 'user';
+
+/** A message of a prompt. One with a list of content is several messages, as content is no list there. */
+const MESSAGE: Form = {
+  is: (value) => ROLE.is(membersOf(value)['role']) && !Array.isArray(membersOf(value)['content']),
+  required: { content: BLOCK },
+  repair: (value, own) => {
+    if (isText(value)) return JSON.stringify({ role: 'user', content: { type: 'text', text: value } });
+    if (!isRecord(value)) return undefined;
+    const role = roleOf(value['role']);
+    if (!Array.isArray(value['content']))
+      return role === value['role'] ? undefined : again(MESSAGE, withMember(own, 'role', role));
+    return contentTexts(own, value['content'])
+      .map((content) => `{"role":"${role}","content":${content}}`)
+      .join(',');
+  },
+};
+
+/** Each element of `content` of an object, as JSON text that clients can read. */
+function contentTexts(own: string, content: readonly unknown[]): string[] {
+  const span = valueAt(own, ['content']);
+  if (span === undefined) return [];
+  const list = own.slice(span.start, span.end);
+  return elements(list).flatMap(
+    ({ start, end }, index) => inForm(BLOCK, list.slice(start, end), content[index]) ?? [],
+  );
+}
 
 /** The form of the complete results of each method, except lists of tools. */
 export const RESULT_FORMS: Readonly<Record<string, Form>> = {
