@@ -4,6 +4,7 @@ import { auditOf } from '../server/audit/audit.ts';
 import type { Admin } from './sources.ts';
 
 const NONE = { used: 0, max: LIMITS.auditRecent };
+const LATEST = { keepsLatest: true } as const;
 
 /** Bounds of the admin server. For a bound per stream, the fullest stream counts. */
 export async function ownBounds({ gateway, streams, connections, served }: Admin): Promise<ShownBound[]> {
@@ -22,8 +23,13 @@ export async function ownBounds({ gateway, streams, connections, served }: Admin
     },
     { name: 'admin.connections', used: await connections(), max: LIMITS.operatorServerConnections },
     { name: 'admin.streams', used: streams.size, max: LIMITS.adminStreams },
-    { name: 'admin.recentRequests', used: gateway.requests.length, max: LIMITS.recentRequests },
-    { name: 'admin.recentRequestBytes', used: gateway.requests.size, max: LIMITS.recentRequestBytes },
-    { name: 'admin.auditEvents', ...(auditOf.get(served().runtime.settings)?.kept ?? NONE) },
+    { name: 'admin.recentRequests', used: gateway.requests.length, max: LIMITS.recentRequests, ...LATEST },
+    {
+      name: 'admin.recentRequestBytes',
+      used: gateway.requests.size,
+      max: LIMITS.recentRequestBytes,
+      ...LATEST,
+    },
+    { name: 'admin.auditEvents', ...(auditOf.get(served().runtime.settings)?.kept ?? NONE), ...LATEST },
   ];
 }

@@ -173,4 +173,6 @@ export interface ShownBound {
   readonly max: number;
   /** Items dropped at the bound. */
   readonly dropped?: number;
+  /** `Bound.keepsLatest`. */
+  readonly keepsLatest?: true;
 }

@@ -21,7 +21,12 @@ interface Answers {
   readonly allocator: {
     readonly comparable: { readonly mapped_bytes: number; readonly retained_bytes: number };
   };
-  readonly bounds: readonly { readonly name: string; readonly used?: number; readonly max: number }[];
+  readonly bounds: readonly {
+    readonly name: string;
+    readonly used?: number;
+    readonly max: number;
+    readonly keepsLatest?: boolean;
+  }[];
   readonly total: number;
   readonly requests: readonly { readonly id: number; readonly fields: Readonly<Record<string, unknown>> }[];
 }
@@ -105,6 +110,16 @@ describe('runtime state', () => {
       expect(bounds.get('mcp.children')).toEqual({ name: 'mcp.children', used: 1, max: 64 });
       expect(bounds.get('connections')?.used).toBeGreaterThan(0);
       for (const { name, used = 0, max } of memory.bounds) expect(used, name).toBeLessThanOrEqual(max);
+      // What is full in the long run, and loses nothing by that.
+      const latest = memory.bounds.filter(({ keepsLatest }) => keepsLatest === true).map(({ name }) => name);
+      expect(latest).toEqual([
+        'mcp.endedSessions',
+        'upstream.hosts',
+        'cel.patterns',
+        'admin.recentRequests',
+        'admin.recentRequestBytes',
+        'admin.auditEvents',
+      ]);
     },
   );
 });

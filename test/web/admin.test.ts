@@ -100,6 +100,36 @@ describe('the system page', () => {
     await until(() => ui.gate.directives.current === before);
   });
 
+  browserTest(
+    'the system page opens limits that are nearly reached, but not those of what keeps the latest',
+    async (browser) => {
+      const { page } = await watchedPage(browser, ui.gate.admin);
+      const bounds = [
+        { name: 'admin.recentRequests', used: 1000, max: 1000, keepsLatest: true },
+        { name: 'admin.streams', used: 1, max: 32 },
+        { name: 'cel.patterns', used: 500, max: 500, keepsLatest: true },
+        { name: 'mcp.sessions', used: 90, max: 100 },
+      ];
+      await page.route('**/memory', async (route) => {
+        const answer = await route.fetch();
+        await route.fulfill({ json: { ...((await answer.json()) as object), bounds } });
+      });
+      await page.goto(`${ui.url}/system`);
+      const parts = page.locator('.kind-of-problem');
+      await parts.first().waitFor();
+      expect(await parts.locator('summary').allInnerTexts()).toEqual([
+        'admin 2 limits, at most 3 % in use',
+        'cel 1 limit, keeps the latest',
+        'mcp 1 limit, at most 90 % in use',
+      ]);
+      const open = (await parts.all()).map((part) => part.getAttribute('open'));
+      expect(await Promise.all(open)).toEqual([null, null, '']);
+      await parts.first().locator('summary').click();
+      await page.getByRole('row', { name: 'admin.recentRequests keeps the latest 1,000 1,000' }).waitFor();
+      await expectAccessible(page);
+    },
+  );
+
   browserTest('the system page shows an error for an invalid log level', async (browser) => {
     const { page } = await watchedPage(browser, ui.gate.admin);
     await page.goto(`${ui.url}/system`);

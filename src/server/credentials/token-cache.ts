@@ -73,6 +73,7 @@ export function openTokenCache(
     name: 'backendAuth.tokens',
     at: context.path.join('.'),
     max: maxEntries,
+    keepsLatest: true,
     used: () => cache.size,
   });
   return cache;

@@ -9,6 +9,8 @@ export interface Bound {
   /** Its path in the configuration, if there are several. */
   readonly at?: string;
   readonly max: number;
+  /** A history or a cache: its oldest entry makes room for the next, so that it is full in the long run, which is no problem. */
+  readonly keepsLatest?: true;
   used(): number;
 }
 

@@ -154,7 +154,13 @@ function boundsOf(sessions: SessionStore, { path, settings }: CompileContext): B
   const at = path.join('.');
   return [
     { name: 'mcp.sessions', at, max: mcpProcessOf(settings).maxSessions, used: () => sessions.total },
-    { name: 'mcp.endedSessions', at, max: LIMITS.endedSessions, used: () => sessions.ended },
+    {
+      name: 'mcp.endedSessions',
+      at,
+      max: LIMITS.endedSessions,
+      keepsLatest: true,
+      used: () => sessions.ended,
+    },
     { name: 'mcp.keptStarts', at, max: settings.limits.keptStarts, used: () => sessions.starting.size },
     {
       name: 'mcp.session.inFlight',
@@ -182,12 +188,19 @@ function resultBoundsOf(sessions: SessionStore, { path, settings }: CompileConte
   const at = path.join('.');
   const { results } = mcpProcessOf(settings);
   const { keptResults, keptResultBytes } = settings.limits;
+  const keepsLatest = true;
   const fullest = (figure: 'count' | 'bytes'): number =>
     sessions.fullest((session) => session.keptResults?.[figure] ?? 0);
   return [
-    { name: 'mcp.session.keptResults', at, max: keptResults, used: () => fullest('count') },
-    { name: 'mcp.session.keptResultBytes', at, max: keptResultBytes, used: () => fullest('bytes') },
-    { name: 'mcp.keptResultBytes', at, max: results.maxBytes, used: () => results.bytes },
+    { name: 'mcp.session.keptResults', at, max: keptResults, keepsLatest, used: () => fullest('count') },
+    {
+      name: 'mcp.session.keptResultBytes',
+      at,
+      max: keptResultBytes,
+      keepsLatest,
+      used: () => fullest('bytes'),
+    },
+    { name: 'mcp.keptResultBytes', at, max: results.maxBytes, keepsLatest, used: () => results.bytes },
   ];
 }
 

@@ -191,7 +191,13 @@ function openProvider(
   });
   const at = context.path.join('.');
   context.inspection.bounds.push(
-    { name: 'jwtAuth.tokens', at, max: LIMITS.validTokens, used: () => validator.remembered },
+    {
+      name: 'jwtAuth.tokens',
+      at,
+      max: LIMITS.validTokens,
+      keepsLatest: true,
+      used: () => validator.remembered,
+    },
     { name: 'jwtAuth.keys', at, max: LIMITS.keys, used: () => validator.keys },
   );
   return { issuer, validator, keys, reloads: watchedDocument(jwks, context.folder, () => keys.reread()) };

@@ -38,17 +38,17 @@ export interface BoundSources {
   readonly sinks: Readonly<Record<string, LineSink>>;
 }
 
-const shown = ({ name, at, max, used }: Bound): ShownBound => ({
-  name,
-  ...(at === undefined ? {} : { at }),
-  used: used(),
-  max,
-});
+const shown = ({ used, ...bound }: Bound): ShownBound => ({ ...bound, used: used() });
 
 /** Bounds that all configurations of the process share. */
 const PROCESS: readonly Bound[] = [
-  { name: 'upstream.hosts', max: LIMITS.cachedHostLookups, used: () => hostLookup.remembered },
-  { name: 'cel.patterns', max: CEL_LIMITS.patterns, used: cachedPatternCount },
+  {
+    name: 'upstream.hosts',
+    max: LIMITS.cachedHostLookups,
+    keepsLatest: true,
+    used: () => hostLookup.remembered,
+  },
+  { name: 'cel.patterns', max: CEL_LIMITS.patterns, keepsLatest: true, used: cachedPatternCount },
 ];
 
 /** Buffers that live only as long as a request or message. Counting them would cost every request. */

@@ -53,6 +53,7 @@ export class OutcomeCache<Kept extends Sized> {
       name: 'extAuthz.cache',
       at: context.path.join('.'),
       max: maxEntries,
+      keepsLatest: true,
       used: () => this.#outcomes.size,
     });
   }

@@ -131,6 +131,7 @@ export const mcpAuthentication = definePolicy({
         name: 'mcpAuthentication.tokens',
         at,
         max: LIMITS.validTokens,
+        keepsLatest: true,
         used: () => validator.remembered,
       },
       { name: 'mcpAuthentication.keys', at, max: LIMITS.keys, used: () => validator.keys },

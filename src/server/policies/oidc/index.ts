@@ -79,7 +79,13 @@ export const oidc = definePolicy({
     );
     const at = context.path.join('.');
     context.inspection.bounds.push(
-      { name: 'oidc.tokens', at, max: LIMITS.validTokens, used: () => validator.remembered },
+      {
+        name: 'oidc.tokens',
+        at,
+        max: LIMITS.validTokens,
+        keepsLatest: true,
+        used: () => validator.remembered,
+      },
       { name: 'oidc.renewals', at, max: LIMITS.sessionRenewals, used: () => renewals.size },
       { name: 'oidc.endedSessions', at, max: LIMITS.oidcEndedSessions, used: () => own.size },
     );

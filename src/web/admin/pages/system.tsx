@@ -127,7 +127,9 @@ function BoundsOf({
   readonly part: string;
   readonly bounds: readonly ShownBound[];
 }): ReactNode {
-  const most = Math.max(...bounds.map(shareOf));
+  // Those of what keeps the latest are reached in the long run.
+  const toReach = bounds.filter(({ keepsLatest }) => keepsLatest !== true);
+  const most = Math.max(0, ...toReach.map(shareOf));
   const dropped = bounds.reduce((sum, bound) => sum + (bound.dropped ?? 0), 0);
   const isNear = most >= NEAR || dropped > 0;
   return (
@@ -135,7 +137,8 @@ function BoundsOf({
       <summary>
         <strong>{visible(part)}</strong>{' '}
         <span className={isNear ? 'warn' : 'quiet'}>
-          {counted(bounds.length, 'limit')}, at most {Math.round(most * 100)} % in use
+          {counted(bounds.length, 'limit')},{' '}
+          {toReach.length === 0 ? 'keeps the latest' : `at most ${Math.round(most * 100)} % in use`}
           {dropped === 0 ? '' : `, ${count(dropped)} dropped`}
         </span>
       </summary>
@@ -163,10 +166,11 @@ function Bounds({ bounds }: { readonly bounds: readonly ShownBound[] }): ReactNo
           </tr>
         </thead>
         <tbody>
-          {bounds.map(({ name, at = '', used, max, dropped = 0 }) => (
+          {bounds.map(({ name, at = '', used, max, dropped = 0, keepsLatest = false }) => (
             <tr key={`${name} ${at}`}>
               <th scope="row">
                 {visible(name)} <span className="quiet">{visible(at)}</span>
+                {keepsLatest ? <span className="quiet"> keeps the latest</span> : null}
                 {dropped === 0 ? null : <div className="bad">✗ {count(dropped)} dropped at the limit</div>}
               </th>
               <td className="number">{used === undefined ? '–' : amount(name, used)}</td>
@@ -177,7 +181,7 @@ function Bounds({ bounds }: { readonly bounds: readonly ShownBound[] }): ReactNo
                     min={0}
                     max={max}
                     value={used}
-                    high={max * 0.8}
+                    high={keepsLatest ? max : max * NEAR}
                     aria-label={`${name} ${at}: share in use`}
                   />
                 )}
