@@ -265,13 +265,13 @@ describe('changed certificate files', () => {
     expect(failed).toContain('setting="gateways.default.tls.cert"');
     expect(failed).toContain('problem="the file has no certificate"');
     expect(await name(gate.port)).toBe('DNS:localhost');
-    expect(await reloads()).toEqual(['gw_tls_certificate_reloads_total{result="failed"} 1']);
+    expect(await reloads()).toEqual(['gw_tls_certificate_reloads_total{file="a.crt",result="failed"} 1']);
     expect(await metrics('synchronized')).toEqual(['gw_tls_certificate_synchronized{file="a.crt"} 0']);
 
     copyFileSync(certificatePath('other.key'), key);
     copyFileSync(certificatePath('other.crt'), cert);
     await until(async () => (await name(gate.port)) === 'DNS:other.example');
-    expect((await reloads())?.join()).toMatch(/result="loaded"\} [12]/);
+    expect((await reloads())?.join()).toMatch(/file="a\.crt",result="loaded"\} [12]/);
     // The failure counts only until the certificate was read.
     expect(await metrics('synchronized')).toEqual(['gw_tls_certificate_synchronized{file="a.crt"} 1']);
     expect(await early.send({})).toMatchObject({ text: 'reached' });

@@ -147,8 +147,8 @@ function httpFamilies({ counter, histogram }: Create, labels: readonly string[],
     ),
     tlsReloads: counter(
       'tls_certificate_reloads',
-      'Total number of times that changed certificates were read: `failed` keeps the previous ones',
-      ['result'],
+      'Total number of times that changed certificates were read, by each listener and process that uses them: `failed` keeps the previous ones',
+      ['file', 'result'],
     ),
     tlsFailures: counter(
       'tls_handshake_failures',

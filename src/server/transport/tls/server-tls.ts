@@ -166,7 +166,7 @@ export function compileServerTls(
         setting: [...context.path, problem.key].join('.'),
         problem: problem.message,
       });
-      settings.counter('tlsReloads')(['failed']);
+      settings.counter('tlsReloads')([config.cert, 'failed']);
       return problem.message;
     }
     used = read.files;
@@ -179,7 +179,7 @@ export function compileServerTls(
         file: config[key],
         problem: message,
       });
-    settings.counter('tlsReloads')(['loaded']);
+    settings.counter('tlsReloads')([config.cert, 'loaded']);
     return undefined;
   };
   return Object.assign(tls, { reloads: first.paths.map((path) => ({ file: path, changed })) });
