@@ -130,6 +130,30 @@ describe('the system page', () => {
     },
   );
 
+  browserTest('what refuses the user is not asked again until the page is shown again', async (browser) => {
+    const { page } = await watchedPage(browser, ui.gate.admin, { isOwn: true });
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(new URL(request.url()).pathname));
+    const times = (path: string): number => asked.filter((each) => each === path).length;
+    const refused = { status: 403, body: 'the role `viewer` is needed' };
+    for (const path of ['requests', 'memory'])
+      await page.route(`**/${path}`, (route) => route.fulfill(refused));
+    await page.clock.install();
+    await page.goto(`${ui.url}/system`);
+    await page.getByText('The gateway refuses.').waitFor();
+    await page.getByText('The memory of the gateway could not be read').waitFor();
+    for (let round = 0; round < 3; round += 1) {
+      const known = times('/api/overview');
+      await page.clock.fastForward(10_000);
+      await until(() => times('/api/overview') > known);
+    }
+    expect([times('/api/requests'), times('/memory')]).toEqual([1, 1]);
+    await page.unrouteAll();
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
+    await page.getByText('Resident').waitFor();
+    await page.getByText('The gateway refuses.').waitFor({ state: 'hidden' });
+  });
+
   browserTest('the system page shows an error for an invalid log level', async (browser) => {
     const { page } = await watchedPage(browser, ui.gate.admin);
     await page.goto(`${ui.url}/system`);

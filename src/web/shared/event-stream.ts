@@ -1,6 +1,7 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { messageOf } from '../../core/errors.ts';
 import { ApiError } from './api.ts';
+import { isRefused, whenShownAgain } from './refusal.ts';
 
 export interface StreamHandler {
   event(data: string, name: string | undefined): void;
@@ -53,7 +54,10 @@ export type StreamState =
 const FIRST_RETRY = 500;
 const LONGEST_RETRY = 5_000;
 
-/** Reads a stream until `signal` is aborted: whenever it ends, it is opened again, with growing delays. */
+/**
+ * Reads a stream until `signal` is aborted: whenever it ends, it is opened again, with growing delays; after a refusal, when the page
+ * is shown again.
+ */
 export async function followEventStream(
   path: () => string,
   handler: StreamHandler & { state(state: StreamState): void },
@@ -77,7 +81,8 @@ export async function followEventStream(
       if (error instanceof ApiError) ({ status } = error);
     }
     handler.state({ kind: 'lost', reason, status, retryIn: pause });
-    await delay(pause, signal);
+    if (isRefused(status)) await shownAgain(signal);
+    else await delay(pause, signal);
     pause = Math.min(pause * 2, LONGEST_RETRY);
   }
 }
@@ -86,6 +91,13 @@ const pass = (handler: StreamHandler): StreamHandler => ({
   event: (data, name) => handler.event(data, name),
   comment: (text) => handler.comment?.(text),
 });
+
+function shownAgain(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    whenShownAgain(resolve, signal);
+    signal.addEventListener('abort', () => resolve());
+  });
+}
 
 function delay(milliseconds: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useState } from 'react';
 import { ask } from './api.ts';
+import { isRefusal, whenShownAgain } from './refusal.ts';
 
 export interface Loaded<T> {
   readonly data: T | undefined;
@@ -9,7 +10,7 @@ export interface Loaded<T> {
 
 /**
  * Loads JSON from the server when the page opens, and again every `everyMs` if given. Keeps the last successful
- * response. Without a path, nothing is loaded.
+ * response. Without a path, nothing is loaded. After a refusal, the next attempt is made when the page is shown again.
  */
 export function useLoaded<T>(path: string | undefined, everyMs?: number): Loaded<T> {
   const [data, setData] = useState<T>();
@@ -20,16 +21,20 @@ export function useLoaded<T>(path: string | undefined, everyMs?: number): Loaded
   useEffect(() => {
     if (path === undefined) return undefined;
     const gone = new AbortController();
+    const timer = everyMs === undefined ? undefined : setTimeout(reload, everyMs);
     ask<T>(path, { signal: gone.signal }).then(
       (value) => {
         setData(value);
         setError(undefined);
       },
       (problem: Error) => {
-        if (!gone.signal.aborted) setError(problem);
+        if (gone.signal.aborted) return;
+        setError(problem);
+        if (everyMs === undefined || !isRefusal(problem)) return;
+        clearTimeout(timer);
+        whenShownAgain(reload, gone.signal);
       },
     );
-    const timer = everyMs === undefined ? undefined : setTimeout(reload, everyMs);
     return () => {
       gone.abort();
       clearTimeout(timer);

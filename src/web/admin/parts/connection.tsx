@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react';
 import { LiveText } from '../../shared/live-text.tsx';
+import { isRefused } from '../../shared/refusal.ts';
 import { WithCode } from '../../shared/with-code.tsx';
 import { type Requests, useRequests } from '../model/requests.ts';
 import { useCaller } from './role.tsx';
@@ -18,12 +19,10 @@ export function Connection(): ReactNode {
 
 type LostStream = Extract<Requests['stream'], { kind: 'lost' }>;
 
-const isRefused = ({ status }: LostStream): boolean => status === 401 || status === 403;
-
 function Lost({ lost, isEmpty }: { readonly lost: LostStream; readonly isEmpty: boolean }): ReactNode {
   const { status, reason } = lost;
   const end = /[.?!]$/.test(reason) ? '' : '.';
-  if (isRefused(lost)) return <Refused lost={lost} />;
+  if (isRefused(status)) return <Refused lost={lost} />;
   return (
     <div className="panel problem" data-state="lost">
       <p>
@@ -56,18 +55,16 @@ function Refused({ lost: { status, reason } }: { readonly lost: LostStream }): R
         </strong>{' '}
         <WithCode text={reason} />
       </p>
-      {status === 401 ? (
-        <button type="button" onClick={() => location.reload()}>
-          Sign in again
-        </button>
-      ) : null}
+      <button type="button" onClick={() => location.reload()}>
+        {status === 401 ? 'Sign in again' : 'Try again'}
+      </button>
     </div>
   );
 }
 
 function words(lost: LostStream | undefined, reopened: number): string {
   if (lost !== undefined)
-    return isRefused(lost)
+    return isRefused(lost.status)
       ? 'The gateway refuses to show this.'
       : 'The gateway does not answer. Trying again.';
   return reopened === 0 ? '' : 'The gateway answers again.';
