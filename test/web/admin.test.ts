@@ -59,6 +59,9 @@ browserTest('the overview page shows what is served, its state and its problems'
   await page.getByRole('region', { name: 'Gateway llm' }).getByText('oaiCompat').waitFor();
   await gateway.getByText(`http://127.0.0.1:${ui.gate.ports[0]}/mcp`).waitFor();
   await page.getByText(`http://127.0.0.1:${ui.gate.ports[1]}/v1`, { exact: true }).waitFor();
+  await page
+    .getByText(/^Routes and tools: of the last \d+ requests, since .+\. Models: since the start/)
+    .waitFor();
   await gateway.getByRole('link', { name: '1 request, ✗ 1 error' }).click();
   await page.getByRole('row', { name: /503/ }).waitFor();
   expect(await page.getByRole('row').count()).toBe(2);

@@ -1,7 +1,7 @@
 import { type ReactNode, useMemo } from 'react';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Overview as Data } from '../../../core/overview.ts';
-import { clock, compact, count, duration, time } from '../../shared/format.ts';
+import { clock, compact, count, counted, duration, time } from '../../shared/format.ts';
 import { Problem } from '../../shared/problem.tsx';
 import { Link } from '../../shared/router.tsx';
 import { visible } from '../../shared/visible.ts';
@@ -193,10 +193,24 @@ function Served({ overview }: { readonly overview: Data }): ReactNode {
         agctl {version} on {visible(machine)}, up {uptimeText(uptimeSeconds)}, configuration{' '}
         <Link to="/config">{visible(config)}</Link>, log level <code>{logLevel}</code>
       </p>
+      <WhatFiguresAre />
       <RecordedToolCalls isRecording={overview.isRecording}>
         <Topology overview={overview} />
       </RecordedToolCalls>
     </div>
+  );
+}
+
+/** Each kind of figure below has a period of its own. Calls of tools that are recorded say theirs. */
+function WhatFiguresAre(): ReactNode {
+  const { entries } = useRequests();
+  const oldest = entries.at(-1);
+  if (oldest === undefined) return null;
+  return (
+    <p className="quiet">
+      Routes and tools: of the last {counted(entries.length, 'request')}, since {time(oldest.time)}. Models:
+      since the start. Sessions and connections: open now.
+    </p>
   );
 }
 
