@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { cli } from '../kit/cli.ts';
@@ -97,6 +97,8 @@ describe('`agctl audit`', () => {
     await gate.close();
     const stored = await cli(['audit', '-f', file, '-o', 'json']);
     expect([stored.code, stored.stdout]).toEqual([0, running.stdout]);
+    // Where the database is, is all that it needs to know.
+    writeFileSync(file, yaml.replace(/\}$/, ',"binds":7,"llm":{"models":[{"name":"$NOT_SET"}]}}'));
     const first = await cli(['audit', '-f', file, '-n', '1', '--action', 'key.create']);
     expect(first.stdout.split('\n')).toHaveLength(3);
     expect((await cli(['audit', '-f', file, '--since', '2099-01-01'])).stderr).toBe('no such events\n');
@@ -107,8 +109,10 @@ describe('`agctl audit`', () => {
     const file = join(folder.path, 'gateway.yaml');
     writeFileSync(file, 'gateways: {default: {port: 3000}}\n');
     expect((await cli(['audit', '-f', file])).stderr).toContain('has no config.database');
-    writeFileSync(file, 'gateways: {default: {prt: 3000}}\n');
-    expect((await cli(['audit', '-f', file])).stderr).toContain('is not a valid configuration');
+    writeFileSync(file, 'config: {database: {url: "sqlite://./a.db", backups: many}}\n');
+    expect((await cli(['audit', '-f', file])).stderr).toContain('config.database is not valid');
+    writeFileSync(file, 'config: {database: {url: "sqlite://./$NOT_SET"}}\n');
+    expect((await cli(['audit', '-f', file])).stderr).toContain('NOT_SET');
   });
 });
 
@@ -126,6 +130,13 @@ describe('commands that write a configuration', () => {
     writeFileSync(servers, JSON.stringify({ mcpServers: { one: { url: 'http://127.0.0.1:9/mcp' } } }));
     const added = await cli(['add', 'one', '--from', servers, '--no-start', '-f', file]);
     expect([added.code, added.stderr]).toEqual([0, '']);
+    // A variable that is not set here is not the name of a file.
+    const unset = join(folder.path, 'unset.yaml');
+    writeFileSync(unset, 'config: {  audit: {file: $NOT_SET}}\n');
+    expect((await cli(['config', 'fmt', '-f', unset])).stderr).toMatch(
+      /warning: .*not in the audit.*NOT_SET/,
+    );
+    expect(readdirSync(folder.path)).not.toContain('$NOT_SET');
     const events = readFileSync(join(folder.path, 'audit.jsonl'), 'utf8')
       .trimEnd()
       .split('\n')

@@ -10,6 +10,8 @@ import type { Change } from '../../server/audit/refusals.ts';
 import type { Database } from '../../server/kernel/database.ts';
 import type { Context } from '../context.ts';
 
+const AUDIT_FILE = ['config', 'audit', 'file'];
+
 /**
  * Says in the file of `config.audit` that this command has written a configuration. A running gateway says in its own audit that it has read it.
  *
@@ -41,8 +43,15 @@ export async function auditOwn(
   { cwd, env, stderr }: Context,
   database?: Database,
 ): Promise<void> {
-  const { value } = YamlSource.parse(text, file, env).source;
-  const target = stringIn(membersOf(membersOf(membersOf(value)['config'])['audit'])['file']);
+  const { source } = YamlSource.parse(text, file, env);
+  const written = stringIn(membersOf(membersOf(membersOf(source.value)['config'])['audit'])['file']);
+  // A reference to a variable that is not set stays as it is written.
+  const isUnset = written !== undefined && source.isPoisoned(AUDIT_FILE);
+  if (isUnset)
+    stderr.write(
+      `warning: the change is not in the audit file: ${AUDIT_FILE.join('.')} refers to a variable that is not set: ${written}\n`,
+    );
+  const target = isUnset ? undefined : written;
   if (target === undefined && database === undefined) return;
   const audit = new Audit({
     log: SILENT_LOG,

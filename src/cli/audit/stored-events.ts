@@ -5,9 +5,10 @@ import { LIMITS } from '../../core/limits.ts';
 import { SILENT_LOG } from '../../core/log.ts';
 import { shownEvent } from '../../server/audit/event.ts';
 import { listEvents } from '../../server/audit/table.ts';
-import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import { DatabaseError } from '../../server/database/driver.ts';
 import { GatewayDatabase } from '../../server/database/gateway-database.ts';
+import { databaseSchema } from '../../server/database/settings.ts';
+import { configuredPart } from '../configured-database.ts';
 import type { Context } from '../context.ts';
 import { withFileBeside } from '../env-file.ts';
 
@@ -38,19 +39,19 @@ interface StoredEvents {
  */
 export async function storedEvents(wanted: Wanted, file: string, given: Context): Promise<StoredEvents> {
   const { context } = withFileBeside(given, file);
-  const { config } = loadConfigText(readConfigFile(file), file, context.env);
-  if (config === undefined)
-    throw new CommandError(
-      'not_ok',
-      `${file} is not a valid configuration`,
-      'agctl config validate says why',
-    );
-  const settings = config.config.database;
-  if (settings === undefined)
+  const configured = configuredPart(file, ['config', 'database'], context.env);
+  if (configured === undefined)
     throw new CommandError(
       'not_ok',
       `${file} has no config.database`,
       'without -f, the command asks a running gateway',
+    );
+  const { data: settings } = databaseSchema.safeParse(configured);
+  if (settings === undefined)
+    throw new CommandError(
+      'not_ok',
+      `${file}: config.database is not valid`,
+      'agctl config validate says why',
     );
   const database = new GatewayDatabase({
     // A file that does not exist is not created.
