@@ -197,8 +197,12 @@ describe('the Helm chart', () => {
     'config.config.database.url=sqlite:///data/agctl.db?mode=rw,persistence.enabled=true,replicaCount=1',
     'config.config.database.url=sqlite:/b/agctl.db,extraVolumes[0].name=b,extraVolumeMounts[0].name=b,extraVolumeMounts[0].mountPath=/b/',
     'config.config.database.url=$DATABASE',
-    'config.gateways.a.port=9090,config.gateways.a.address=127.0.0.1',
+    'config.gateways.a.port=9090,config.gateways.a.address=127.0.0.1,config.gateways.b.port=8080',
+    'config.gateways.a.port=$PORT',
+    'config.binds[0].port=8080',
     'config.config.adminAddr=0.0.0.0:15000',
+    'config.config.adminAddr=0.0.0.0:15000,ports[0].name=admin,ports[0].port=80,ports[0].targetPort=15000',
+    'config.config.audit.file=/data/audit.jsonl,persistence.enabled=true,replicaCount=1',
     'config.config.adminAddr=$ADMIN',
   ])('the Helm chart takes the value %s', async (value) => {
     await render('--set', value);
@@ -251,7 +255,7 @@ describe('the Helm chart', () => {
     ['autoscaling.enabled=true,autoscaling.minReplicas=11', /minReplicas is 11/],
     [
       'config.config.database.url=sqlite:///other/agctl.db,persistence.enabled=true,replicaCount=1',
-      /sqlite:\/\/\/other\/agctl\.db, which is below none of the volumes: \/data/,
+      /sqlite:\/\/\/other\/agctl\.db, which is below none of the volumes that can be written: \/data/,
     ],
     [
       'config.config.database.url=sqlite://./agctl.db,persistence.enabled=true,replicaCount=1',
@@ -260,10 +264,34 @@ describe('the Helm chart', () => {
     ['config.config.database.url=sqlite:///data/agctl.db', /set persistence\.enabled: true/],
     [
       'config.config.database.url=sqlite:///data/agctl.db,extraVolumes[0].name=b,extraVolumeMounts[0].name=b,extraVolumeMounts[0].mountPath=/b',
-      /below none of the volumes: \/b/,
+      /below none of the volumes that can be written: \/b/,
     ],
     ['config.gateways.a.port=9090', /config\.gateways\.a\.port is 9090, and no `targetPort` of ports is/],
     ['config.mcp.port=3000', /config\.mcp\.port is 3000/],
+    ['config.binds[0].port=9090', /config\.binds\[0\]\.port is 9090/],
+    [
+      'config.gateways.a.port=8080,ports[0].name=http,ports[0].port=80,ports[0].targetPort=8080,ports[1].name=b,ports[1].port=81,ports[1].targetPort=9090',
+      /the targetPort 9090 of b is no port of config/,
+    ],
+    [
+      'ports[0].name=http,ports[0].port=80,ports[0].targetPort=8080,ports[1].name=b,ports[1].port=80,ports[1].targetPort=8080',
+      /two of `ports` have the port 80/,
+    ],
+    [
+      'config.config.database.url=sqlite:///data/../b/agctl.db,persistence.enabled=true,replicaCount=1',
+      /below none of the volumes/,
+    ],
+    [
+      'config.config.database.url=sqlite:///a/agctl.db,extraVolumes[0].name=a,extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=/a,extraVolumeMounts[0].readOnly=true',
+      /there are none/,
+    ],
+    [
+      'config.config.audit.file=./audit.jsonl',
+      /config\.config\.audit\.file is \.\/audit\.jsonl, which is below none/,
+    ],
+    ['podDisruptionBudget.maxUnavailable=0', /maxUnavailable.*minimum/s],
+    ['ingress.enabled=true,ingress.hosts={Not_a host}', /hosts\/0.*does not match/s],
+    ['envFromSecrets={My_Secret}', /envFromSecrets\/0.*does not match/s],
     ['config.config.adminAddr=nonsense', /adminAddr/],
     [
       'extraVolumeMounts[0].name=lost,extraVolumeMounts[0].mountPath=/a',

@@ -57,18 +57,18 @@ gateways:
 {{- end }}
 
 {{- /* All else of the file system is read-only. A path with a variable is not known here. */ -}}
-{{- define "agctl.checkDatabase" -}}
-{{- if and (hasPrefix "sqlite:" .url) (not (contains "$" .url)) -}}
-{{- $file := regexReplaceAll "^sqlite:(//)?([^?]*).*$" .url "${2}" -}}
+{{- define "agctl.checkFile" -}}
+{{- if and .file (not (contains "$" .file)) -}}
+{{- $file := clean .file -}}
 {{- $found := false -}}
 {{- range .paths }}{{ if hasPrefix (printf "%s/" .) $file }}{{ $found = true }}{{ end }}{{ end -}}
 {{- if not $found -}}
-{{- fail (printf "config.config.database.url is %s, which is below none of the volumes: %s. Set a path below one, such as sqlite:///data/agctl.db" .url (join ", " .paths)) -}}
+{{- fail (printf "%s is %s, which is below none of the volumes that can be written: %s. Set a path below one, such as %s" .key .value (join ", " .paths | default "there are none") .example) -}}
 {{- end -}}
 {{- end -}}
 {{- end }}
 
-{{- /* A port of the gateway that is not of this pod alone is one of `ports`. */ -}}
+{{- /* A port of the gateway that is not of this pod alone is one of `ports`, and each of `ports` is one of the gateway. */ -}}
 {{- define "agctl.checkPorts" -}}
 {{- $config := .Values.config -}}
 {{- $gateways := $config.gateways | default dict -}}
@@ -83,9 +83,21 @@ gateways:
 {{- if $entry.port }}{{ $_ := set $own $key $entry.port }}
 {{- else if and $entry (not $entry.gateways) (not (hasKey $gateways "default")) }}{{ $_ := set $own $key $usual }}{{ end -}}
 {{- end -}}
+{{- range $index, $bind := $config.binds }}{{ $_ := set $own (printf "binds[%d]" $index) $bind.port }}{{ end -}}
+{{- $open := list -}}
+{{- $isKnown := true -}}
 {{- range $at, $port := $own -}}
+{{- if regexMatch "^[0-9.e+]+$" (toString $port) }}{{ $open = append $open (int $port) }}{{ else }}{{ $isKnown = false }}{{ end -}}
 {{- if and (regexMatch "^[0-9.e+]+$" (toString $port)) (not (has (int $port) $published)) -}}
 {{- fail (printf "config.%s.port is %v, and no `targetPort` of ports is: add it to ports, or nobody reaches it" $at (int $port)) -}}
+{{- end -}}
+{{- end -}}
+{{- if not (omit $config "config") }}{{ $open = list 8080 }}{{ end -}}
+{{- $admin := ($config.config | default dict).adminAddr | default "" | toString -}}
+{{- if not (regexMatch "^(127[.]|[[]::1[]]|localhost)" $admin) }}{{ $open = append $open (regexFind "[0-9]+$" $admin | int) }}{{ end -}}
+{{- range .Values.ports -}}
+{{- if and $isKnown (not (has (int .targetPort) $open)) -}}
+{{- fail (printf "ports: the targetPort %v of %s is no port of config: nobody would answer there" .targetPort .name) -}}
 {{- end -}}
 {{- end -}}
 {{- end }}
@@ -108,9 +120,12 @@ gateways:
 {{- fail (printf "autoscaling.minReplicas is %v, which is more than autoscaling.maxReplicas (%v)" .Values.autoscaling.minReplicas .Values.autoscaling.maxReplicas) -}}
 {{- end -}}
 {{- $names := list -}}
+{{- $numbers := list -}}
 {{- range .Values.ports }}
 {{- if has .name $names }}{{ fail (printf "two of `ports` have the name %s" .name) }}{{ end -}}
+{{- if has (int .port) $numbers }}{{ fail (printf "two of `ports` have the port %v" .port) }}{{ end -}}
 {{- $names = append $names .name }}
+{{- $numbers = append $numbers (int .port) }}
 {{- end -}}
 {{- range .Values.ports }}
 {{- if has .name (list "metrics" "health") }}{{ fail (printf "ports: the chart has a port with the name %s: choose another name" .name) }}{{ end -}}
@@ -123,6 +138,9 @@ gateways:
 {{- $volumes = append $volumes .name }}
 {{- end -}}
 {{- $paths := list -}}
+{{- $written := list -}}
+{{- if .Values.persistence.enabled }}{{ $written = append $written (trimSuffix "/" .Values.persistence.mountPath) }}{{ end -}}
+{{- range .Values.extraVolumeMounts }}{{ if not .readOnly }}{{ $written = append $written (trimSuffix "/" .mountPath) }}{{ end }}{{ end -}}
 {{- if .Values.persistence.enabled }}{{ include "agctl.checkPath" .Values.persistence.mountPath }}{{ $paths = append $paths (trimSuffix "/" .Values.persistence.mountPath) }}{{ end -}}
 {{- range concat .Values.files .Values.extraVolumeMounts }}
 {{- $path := trimSuffix "/" .mountPath -}}
@@ -130,7 +148,11 @@ gateways:
 {{- if has $path $paths }}{{ fail (printf "two volumes are mounted at %s" .mountPath) }}{{ end -}}
 {{- $paths = append $paths $path }}
 {{- end -}}
-{{- include "agctl.checkDatabase" (dict "url" $database "paths" $paths) -}}
+{{- if hasPrefix "sqlite:" $database -}}
+{{- include "agctl.checkFile" (dict "key" "config.config.database.url" "value" $database "file" (regexReplaceAll "^sqlite:(//)?([^?]*).*$" $database "${2}") "example" "sqlite:///data/agctl.db" "paths" $written) -}}
+{{- end -}}
+{{- $audit := ($process.audit | default dict).file | default "" | toString -}}
+{{- include "agctl.checkFile" (dict "key" "config.config.audit.file" "value" $audit "file" $audit "example" "/data/audit.jsonl" "paths" (concat $written (list "/tmp" "/dev"))) -}}
 {{- $known := concat (list "config" "tmp") $volumes -}}
 {{- if .Values.persistence.enabled }}{{ $known = append $known "data" }}{{ end -}}
 {{- range .Values.extraVolumeMounts }}
