@@ -236,6 +236,9 @@ export const MEMORY_STORE_LIMITS = {
   extractionTimeout: 60 * SECOND,
   extractionResponseBytes: MIB,
   extracted: 20,
+  /** Earlier turns of which a model says whether a turn makes them outdated: the best of a search, and as many latest; characters of each. */
+  earlierTurns: 10,
+  earlierTurnLength: 500,
   /** Texts that are read from the store together; the next ones wait there. */
   extractionPage: 16,
 } as const;

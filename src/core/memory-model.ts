@@ -5,6 +5,8 @@ export const ENTITY_TYPES = ['workspace', 'doc_file', 'doc_chunk', 'chat_message
 export type EntityType = (typeof ENTITY_TYPES)[number];
 export const RELATION_TYPES = ['BELONGS_TO', 'REFERENCES', 'DEPENDS_ON'] as const;
 export type RelationType = (typeof RELATION_TYPES)[number];
+/** Besides those of the specification, from a turn to an earlier one that a language model found to be outdated by it. */
+export const SUPERSEDES = 'SUPERSEDES';
 export const ROLES = ['user', 'assistant', 'system'] as const;
 export type Role = (typeof ROLES)[number];
 

@@ -11,6 +11,7 @@ import {
   RELATION_TYPES,
   type Relation,
   ROLES,
+  SUPERSEDES,
 } from './store.ts';
 
 /** Tolerance for the length of a unit vector: the rounding error of Float32 is far smaller. */
@@ -104,7 +105,7 @@ function checkEntity(entity: NewEntity, where: string): void {
 function checkRelation(relation: Relation, where: string): void {
   checkId(relation.fromId, `${where}.fromId`);
   checkId(relation.toId, `${where}.toId`);
-  checkOneOf(relation.relationType, RELATION_TYPES, `${where}.relationType`);
+  checkOneOf(relation.relationType, [...RELATION_TYPES, SUPERSEDES], `${where}.relationType`);
   if (!Number.isFinite(relation.weight)) refuse(`${where}.weight`, 'expected a finite number');
 }
 

@@ -77,7 +77,7 @@ export function createMemory(options: MemoryOptions): Memory {
     options.extractor === undefined
       ? undefined
       : new ExtractionQueue({
-          store: embedded,
+          searched: { store: embedded, embedder },
           extractor: options.extractor,
           log,
           delay: options.extractionDelay,

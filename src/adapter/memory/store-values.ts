@@ -85,6 +85,7 @@ export interface NewEntity extends Entity, Partial<Omit<SearchFields, 'searchTex
 
 /** A searched text that one embedder has not embedded yet. */
 export interface UnembeddedText extends SearchFields {
+  readonly id: string;
   /** Changes when the entity is written again. */
   readonly row: number;
   readonly type: EntityType;

@@ -54,7 +54,7 @@ export type {
   Stats,
   Turn,
 } from '../../core/memory-model.ts';
-export { ENTITY_TYPES, ORIGINS, RELATION_TYPES, ROLES } from '../../core/memory-model.ts';
+export { ENTITY_TYPES, ORIGINS, RELATION_TYPES, ROLES, SUPERSEDES } from '../../core/memory-model.ts';
 export type * from './store-values.ts';
 
 /** Length of the built-in embedder's vectors (spec, Collection `entities`); vectors of others may have any length. */

@@ -3,14 +3,17 @@ import type { Log } from '../../../core/log.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { BackgroundQueue } from '../background-queue.ts';
 import { embeddedText } from '../embed/embedder.ts';
+import type { Searched } from '../search/query-vector.ts';
 import { EXTRACTED } from '../sql/vectors.ts';
 import type { Store, UnembeddedText } from '../store.ts';
 import type { Extractor } from './chat-extractor.ts';
+import { earlierTurns } from './earlier-turns.ts';
 
 const LOCK = 'extraction';
 
 export interface ExtractionQueueOptions {
-  readonly store: Store;
+  /** What the texts are in, and how earlier turns are searched. */
+  readonly searched: Searched;
   readonly extractor: Extractor;
   readonly log: Log;
   /** First delay after a failure, in ms. Default: `MEMORY_STORE_LIMITS.queueDelay`. */
@@ -23,11 +26,14 @@ export interface ExtractionQueueOptions {
  */
 export class ExtractionQueue {
   readonly #options: ExtractionQueueOptions;
+  readonly #store: Store;
   readonly #queue: BackgroundQueue;
 
   constructor(options: ExtractionQueueOptions) {
-    const { store, log, delay } = options;
+    const { log, delay } = options;
+    const { store } = options.searched;
     this.#options = options;
+    this.#store = store;
     this.#queue = new BackgroundQueue({
       store,
       delay,
@@ -59,7 +65,7 @@ export class ExtractionQueue {
 
   /** All texts in order, one call each. Texts that are refused while others are not are left out for good. */
   async #pass(signal: AbortSignal): Promise<void> {
-    const { store } = this.#options;
+    const store = this.#store;
     const refused: UnembeddedText[] = [];
     let isAccepted = false;
     let problem: unknown;
@@ -90,9 +96,18 @@ export class ExtractionQueue {
 
   /** An entity is what is extracted, so nothing is extracted from it. */
   async #extract(text: UnembeddedText, signal: AbortSignal): Promise<void> {
-    const { store, extractor } = this.#options;
+    const store = this.#store;
+    const { searched, extractor } = this.#options;
     if (text.type !== 'entity') {
-      const { entities, relations } = await extractor.extract(embeddedText(text), signal);
+      const earlier = text.type === 'chat_message' ? await earlierTurns(searched, text.id, signal) : [];
+      const { entities, relations, outdated } = await extractor.extract(
+        embeddedText(text),
+        earlier.map(({ statement }) => statement),
+        signal,
+      );
+      const marks = outdated.flatMap((place) => earlier[place]?.mark ?? []);
+      // They say nothing that an embedder would read.
+      if (marks.length > 0) await store.putEntities([], marks, searched.embedder.id);
       if (entities.length > 0 || relations.length > 0)
         await store.changeGraph({
           origin: 'extracted',
@@ -117,7 +132,7 @@ export class ExtractionQueue {
   }
 
   #mark(texts: readonly UnembeddedText[]): Promise<void> {
-    return this.#options.store.putVectors(
+    return this.#store.putVectors(
       EXTRACTED,
       texts.map(({ row }) => ({ row, embedding: undefined })),
     );

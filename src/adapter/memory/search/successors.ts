@@ -4,6 +4,7 @@ import { stemOf } from '../tokenizer.ts';
 import { tellsChange } from './assertions.ts';
 import { withoutChange } from './change-words.ts';
 import { isGeneral } from './general-words.ts';
+import { markedSuccessors } from './marked-turns.ts';
 import { rarity, shareOf } from './query-words.ts';
 import {
   asksForChoice,
@@ -86,8 +87,10 @@ export async function withSuccessors(
   const highest = rarity(1, total);
   const share = asksForPast(query) ? SHARE_PAST : SHARE;
   const asked = tellingStems(query);
-  const successors = new Map<number, Turn>();
+  // What a language model has found is more certain than what words say.
+  const successors = await markedSuccessors(store, followed, { sessionId, agentId, to: asOf });
   for (const earlier of followed) {
+    if (successors.has(earlier.seq)) continue;
     const later =
       changes
         .filter((turn) => !isOfOther(turn.content, earlier.content, asked))
@@ -154,7 +157,7 @@ function decision(best: readonly Judged[], earlier: Turn): Turn | undefined {
 }
 
 /** In one session, or the same person in another one. Assistants change nothing: they confirm what they were told. */
-function isSameVoice(later: Turn, earlier: Turn): boolean {
+export function isSameVoice(later: Turn, earlier: Turn): boolean {
   if (later.role === 'assistant') return false;
   const isSame = nameOf(later) === nameOf(earlier);
   // What somebody says of themselves is not news of somebody else.

@@ -1,4 +1,4 @@
-import { number, oneOf } from '../../../core/sql-row.ts';
+import { number, oneOf, text } from '../../../core/sql-row.ts';
 import { ENTITY_TYPES, type UnembeddedText } from '../store.ts';
 import { type RowVector, SEARCH_FIELDS, type Sql, searchFieldsOf } from './sql.ts';
 
@@ -15,11 +15,12 @@ export async function unembedded(
   page: { readonly after: number; readonly limit: number },
 ): Promise<UnembeddedText[]> {
   const rows = await sql.all(
-    `SELECT e.row AS row, e.type AS type, ${SEARCH_FIELDS} ${UNEMBEDDED} AND e.row > $2 ORDER BY e.row LIMIT $3`,
+    `SELECT e.row AS row, e.id AS id, e.type AS type, ${SEARCH_FIELDS} ${UNEMBEDDED} AND e.row > $2 ORDER BY e.row LIMIT $3`,
     [embedder, page.after, page.limit],
   );
   return rows.map((row) => ({
     row: number(row, 'row'),
+    id: text(row, 'id'),
     type: oneOf(row, 'type', ENTITY_TYPES),
     ...searchFieldsOf(row),
   }));

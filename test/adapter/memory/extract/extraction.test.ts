@@ -33,12 +33,16 @@ function chatService(status: (text: string) => number | undefined = () => undefi
   });
 }
 
-function backendWith(service: HttpUpstream, data?: string) {
-  const extractor = extractorFrom({
+function extractorOf(service: HttpUpstream) {
+  return extractorFrom({
     MEMORY_EXTRACTION_URL: `http://${service.address}`,
     MEMORY_EXTRACTION_MODEL: 'small',
     MEMORY_EXTRACTION_API_KEY: KEY,
   });
+}
+
+function backendWith(service: HttpUpstream, data?: string) {
+  const extractor = extractorOf(service);
   return memoryBackend({ extractor, extractionDelay: 5, ...(data === undefined ? {} : { data }) });
 }
 
@@ -121,6 +125,110 @@ test('a text that the service refuses is left out, while others are extracted', 
   expect(backend.log.join('\n')).toContain('the service refuses a text');
 });
 
+/** A model that judges by a table: a text that contains the first makes outdated what contains the second. */
+function judgingService(
+  changes: readonly (readonly [text: string, outdated: string])[],
+): Promise<HttpUpstream> {
+  return httpUpstream((_, response, { body }) => {
+    const [text = '', statements = ''] = JSON.parse(body)
+      .messages.at(-1)
+      .content.split('Statements before it:');
+    const lines = statements.split('\n').filter((line: string) => /^\d/.test(line));
+    const numbers = changes
+      .filter(([change]) => text.includes(change))
+      .flatMap(([, old]) =>
+        lines.filter((line: string) => line.includes(old)).map((line: string) => Number.parseInt(line, 10)),
+      );
+    response.setHeader('content-type', 'application/json');
+    response.end(
+      completion({
+        entities: [],
+        relations: [],
+        outdated: numbers.map((number: number) => ({ number, change: 'moved' })),
+      }),
+    );
+  });
+}
+
+/** Stores turns in sessions, `session: text`, and waits until each is read. */
+async function say(backend: Backend, ...turns: readonly string[]): Promise<void> {
+  for (const turn of turns) {
+    const [sessionId = '', content = ''] = turn.split(/: (.*)/);
+    const before = await backend.memory.store.textCount();
+    const role = sessionId.startsWith('assistant') ? 'assistant' : 'user';
+    expect((await backend.post('chat', { sessionId, agentId: 'planner', role, content })).status).toBe(201);
+    await until(
+      async () => (await backend.memory.store.textCount()) > before && (await pending(backend)) === 0,
+    );
+  }
+}
+
+async function asked(
+  backend: Backend,
+  query: string,
+  more: object = {},
+): Promise<[string, string | undefined][]> {
+  const { body } = await backend.post('search', { query, turns: true, ...more });
+  const turns = body.turns as { content: string; seq: number; supersededBy?: number }[];
+  const contents = new Map(turns.map(({ seq, content }) => [seq, content]));
+  return turns.map(({ content, supersededBy }) => [content, contents.get(supersededBy ?? -1)]);
+}
+
+test('a turn that a model finds to make an earlier one outdated comes before it, whatever words they share', async () => {
+  await using service = await judgingService([
+    ['York', 'Leeds'],
+    ['Selby', 'York'],
+    ['intruder', 'Leeds'],
+  ]);
+  await using backend = await memoryBackend({
+    extractor: extractorOf(service),
+    extractionDelay: 5,
+    indexesChat: true,
+  });
+  await say(backend, 'home: We live in Leeds, near the park', 'work: The review is on Tuesday');
+  await say(backend, 'other: Settled in York last week');
+  // The same session or agent, and what an assistant says changes nothing.
+  await say(backend, 'assistant-notes: An intruder at the park');
+  expect((await asked(backend, 'where do we live')).slice(0, 2)).toEqual([
+    ['Settled in York last week', undefined],
+    ['We live in Leeds, near the park', 'Settled in York last week'],
+  ]);
+  const before = new Date().toISOString();
+  await say(backend, 'third: Selby is home now');
+  expect((await asked(backend, 'where do we live')).slice(0, 3)).toEqual([
+    ['Selby is home now', undefined],
+    ['Settled in York last week', 'Selby is home now'],
+    ['We live in Leeds, near the park', 'Settled in York last week'],
+  ]);
+  const then = await asked(backend, 'where do we live', { asOf: before });
+  expect(then[0]).toEqual(['Settled in York last week', undefined]);
+  // Forgotten with the turn that it came from.
+  await backend.delete('sessions/third');
+  await backend.delete('sessions/other');
+  expect((await asked(backend, 'where do we live'))[0]).toEqual([
+    'We live in Leeds, near the park',
+    undefined,
+  ]);
+});
+
+test('a turn of another agent cannot make a turn outdated', async () => {
+  await using service = await judgingService([['York', 'Leeds']]);
+  await using backend = await memoryBackend({
+    extractor: extractorOf(service),
+    extractionDelay: 5,
+    indexesChat: true,
+  });
+  await say(backend, 'home: We live in Leeds, near the park');
+  await backend.post('chat', {
+    sessionId: 'x',
+    agentId: 'intruder',
+    role: 'user',
+    content: 'They live in York near the park',
+  });
+  await until(async () => service.received.length === 2 && (await pending(backend)) === 0);
+  expect(JSON.parse(service.received[1]?.body ?? '').messages.at(-1).content).not.toContain('Leeds');
+});
+
 describe('the reply of a model', () => {
   test.each([
     ['no JSON', 'not JSON'],
@@ -129,6 +237,22 @@ describe('the reply of a model', () => {
     ['a message with another object', completion({ people: [] })],
   ])('%s has no extracted entities', (_, reply) => {
     expect(extractedIn(reply)).toBeUndefined();
+  });
+
+  // mem0ai/mem0#3931, mem0ai/mem0#4708: models name what they did not get, in any form.
+  test.each([
+    [[{ number: 2, change: 'moved' }], [1]],
+    [
+      [2, '3', { number: '1' }, 2],
+      [1, 2, 0],
+    ],
+    [[0, -1, 4, 99, 1.5, '', null, {}, [], { number: null }, true, 'all', 1e300], []],
+    ['all', []],
+    [{ number: 1 }, []],
+    [undefined, []],
+  ])('of three statements, %j makes outdated those at %j', (outdated, places) => {
+    expect(extractedIn(completion({ entities: [], outdated }), 3)?.outdated).toEqual(places);
+    expect(extractedIn(completion({ entities: [], outdated }))?.outdated).toEqual([]);
   });
 
   test('incomplete and too long items are left out, and so is text around the JSON', () => {
@@ -141,7 +265,7 @@ describe('the reply of a model', () => {
     ];
     const relations = [LEADS, { from: 'Alice' }, 7];
     const reply = completion(`Here it is:\n\`\`\`json\n${JSON.stringify({ entities, relations })}\n\`\`\``);
-    expect(extractedIn(reply)).toEqual({ entities: [ALICE], relations: [LEADS] });
+    expect(extractedIn(reply)).toEqual({ entities: [ALICE], relations: [LEADS], outdated: [] });
     const many = Array.from({ length: 100 }, (_, n) => ({ ...ALICE, name: `Alice ${n}` }));
     expect(extractedIn(completion({ entities: many }))?.entities).toHaveLength(20);
   });

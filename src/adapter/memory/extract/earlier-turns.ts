@@ -1,0 +1,64 @@
+import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
+import { SUPERSEDES } from '../../../core/memory-model.ts';
+import { chatMessageId } from '../ids.ts';
+import type { Searched } from '../search/query-vector.ts';
+import { saidIn, speakerOf } from '../search/statements.ts';
+import { isSameVoice } from '../search/successors.ts';
+import { searchTurns } from '../search/turns.ts';
+import type { Relation, Store, Turn } from '../store.ts';
+
+/** A turn that a later one may have made outdated. */
+export interface EarlierTurn {
+  /** What it says, with its day and speaker. */
+  readonly statement: string;
+  /** What is stored if the later one has made it outdated. */
+  readonly mark: Relation;
+}
+
+/**
+ * Turns before one that say something about the same, best first, then the latest, because "moved to York" has no word of "we live in
+ * Leeds"; at most `MEMORY_STORE_LIMITS.earlierTurns` of each. Those of its session and, in others, of the same person or agent:
+ * nobody else's statements are theirs to change.
+ *
+ * @param id of the turn's entity
+ * @throws the signal's reason
+ */
+export async function earlierTurns(
+  searched: Searched,
+  id: string,
+  signal: AbortSignal,
+): Promise<EarlierTurn[]> {
+  const { store } = searched;
+  const turn = await turnOf(store, id);
+  if (turn === undefined || turn.role === 'assistant') return [];
+  const limit = MEMORY_STORE_LIMITS.candidates;
+  const query = turn.content.slice(0, MEMORY_STORE_LIMITS.queryLength);
+  // The same millisecond may have an earlier turn.
+  const to = new Date(Date.parse(turn.createdAt) + 1).toISOString();
+  const found = await searchTurns(searched, { query, asOf: to, limit }, signal);
+  const latest = await store.searchTurns({ agentId: turn.agentId, to, order: 'newest', limit });
+  const before = (turns: readonly Turn[]): Turn[] =>
+    turns
+      .filter((one) => one.seq < turn.seq && isSameVoice(turn, one))
+      .slice(0, MEMORY_STORE_LIMITS.earlierTurns);
+  const earlier = new Map([...before(found), ...before(latest.turns)].map((one) => [one.id, one]));
+  // A turn from before turns were indexed has no entity to mark.
+  const marked = new Set(
+    (await store.entities([...earlier.keys()].map(chatMessageId))).map((entity) => entity.id),
+  );
+  return [...earlier.values()]
+    .map((one) => ({
+      statement: `${one.createdAt.slice(0, 10)}, ${speakerOf(one)}: ${saidIn(one.content).slice(0, MEMORY_STORE_LIMITS.earlierTurnLength)}`,
+      mark: { fromId: id, toId: chatMessageId(one.id), relationType: SUPERSEDES, weight: 1 },
+    }))
+    .filter(({ mark }) => marked.has(mark.toId));
+}
+
+async function turnOf(store: Store, id: string): Promise<Turn | undefined> {
+  const [entity] = await store.entities([id]);
+  const turnId = entity?.metadata['turnId'];
+  if (typeof turnId !== 'string') return undefined;
+  const { turns } = await store.relatedTurns({ terms: [], ids: [turnId], limit: 1 });
+  const turn = turns.find((one) => one.id === turnId);
+  return turn === undefined || Number.isNaN(Date.parse(turn.createdAt)) ? undefined : turn;
+}
