@@ -1,4 +1,4 @@
-// npm run bench profile -- [--case plain|policies|mcp|post|llm|llm-large|llm-stream] [--connections 32] [--seconds 6] [--top 25] [--bin PATH] [--keep FILE]
+// npm run bench profile -- [--case plain|policies|mcp|post|llm|llm-large|llm-stream|llm-translated] [--connections 32] [--seconds 6] [--top 25] [--bin PATH] [--keep FILE]
 // Loads one gateway under V8's sampling profiler and prints where its time went, by function and by file.
 import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ const {
   bin: build,
   keep,
 } = readOptions({
-  case: oneOf(['plain', 'policies', 'mcp', 'post', 'llm', 'llm-large', 'llm-stream']),
+  case: oneOf(['plain', 'policies', 'mcp', 'post', 'llm', 'llm-large', 'llm-stream', 'llm-translated']),
   connections: number(32),
   seconds: number(6, 0.1),
   top: number(25),
@@ -42,6 +42,7 @@ const CASES = {
   llm: (upstream) => [llmConfig(upstream), llmRequest(WORKLOADS.small)],
   'llm-large': (upstream) => [llmConfig(upstream), llmRequest(WORKLOADS.large)],
   'llm-stream': (upstream) => [llmConfig(upstream), llmRequest(WORKLOADS.stream)],
+  'llm-translated': (upstream) => [llmConfig(upstream), llmRequest(WORKLOADS.translated)],
   mcp: () => [mcpConfig(), async (port) => mcpRequest(await openSession('agctl', port, '/mcp'))],
 };
 
@@ -52,7 +53,7 @@ function httpRequest(request) {
 function llmRequest(workload) {
   return (port) => ({
     ...requestOf(workload),
-    url: `http://127.0.0.1:${port}/v1/chat/completions`,
+    url: `http://127.0.0.1:${port}${workload.path ?? '/v1/chat/completions'}`,
     connections,
   });
 }

@@ -194,10 +194,14 @@ describe('startup', () => {
     process.on('exit', () => writeSync(2, process.moduleLoadList.join('\\n') + '\\n'));
   `;
 
-  test('`agctl --version` loads one file of the program and no package', async () => {
-    const { stdout, loaded } = await loadedBy('--version');
-    expect(stdout).toBe(`${JSON.parse(read('package.json')).version}\n`);
-    expect(loaded.filter((line) => line.startsWith('file:')).map(fromRoot)).toEqual([
+  test('`agctl --version` loads nothing of the program, and `agctl --help` one file of it and no package', async () => {
+    const filesOf = (loaded: string[]) => loaded.filter((line) => line.startsWith('file:')).map(fromRoot);
+    const version = await loadedBy('--version');
+    expect(version.stdout).toBe(`${JSON.parse(read('package.json')).version}\n`);
+    expect(filesOf(version.loaded)).toEqual(['bin/agctl.js', 'package.json']);
+    const help = await loadedBy('--help');
+    expect(help.stdout).toContain('agctl');
+    expect(filesOf(help.loaded)).toEqual([
       'bin/agctl.js',
       'dist/cli/main.js',
       'dist/cli/base.js',

@@ -54,7 +54,6 @@ export function createProgram(context: Context, setExit: (code: number) => void,
       );
     };
 
-  if (first === '--version' || first === '-V') return program;
   if (first === 'config') {
     const config = configCommands(program, run);
     formerConfigCommands(config, run);
