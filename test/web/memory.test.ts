@@ -354,6 +354,32 @@ browserTest(
   },
 );
 
+browserTest(
+  'a refused state of the sync is asked for again when the page is shown again',
+  async (browser) => {
+    const { page } = await watchedPage(browser, backend.url, { isOwn: true });
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(new URL(request.url()).pathname));
+    const times = (name: string): number => asked.filter((path) => path.endsWith(name)).length;
+    await page.clock.install();
+    await page.goto(`${backend.url}/ui/`);
+    await page.getByText('✓ ready').waitFor();
+    await page.route('**/ingest/status', (route) => route.fulfill({ status: 401, body: 'another key' }));
+    await page.clock.fastForward(10_000);
+    await page.getByText('The key was rejected').waitFor();
+    const refused = times('/ingest/status');
+    for (let round = 0; round < 2; round += 1) {
+      const known = times('/stats');
+      await page.clock.fastForward(10_000);
+      await until(() => times('/stats') > known);
+    }
+    expect(times('/ingest/status')).toBe(refused);
+    await page.unrouteAll();
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
+    await page.getByText('The key was rejected').waitFor({ state: 'hidden' });
+  },
+);
+
 browserTest('every page with data of the memory says that the backend does not answer', async (browser) => {
   const { page } = await watchedPage(browser, backend.url, {});
   await page.route('**/api/memory/**', (route) => route.abort());

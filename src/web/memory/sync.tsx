@@ -1,6 +1,7 @@
 import { type ReactNode, useCallback, useEffect, useRef, useState } from 'react';
 import { ask } from '../shared/api.ts';
 import { count, counted, duration, time } from '../shared/format.ts';
+import { isRefusal, whenShownAgain } from '../shared/refusal.ts';
 import { useShortcuts } from '../shared/shortcuts.tsx';
 import { visible } from '../shared/visible.ts';
 import { API, type SyncStatus } from './model.ts';
@@ -52,7 +53,8 @@ export function useSync(ended: () => void): Sync {
         (problem: Error) => {
           if (gone.signal.aborted) return;
           setError(problem);
-          timer = setTimeout(look, IDLE);
+          if (isRefusal(problem)) whenShownAgain(look, gone.signal);
+          else timer = setTimeout(look, IDLE);
         },
       );
     };
