@@ -10,10 +10,13 @@ export const SUPERSEDES = 'SUPERSEDES';
 export const ROLES = ['user', 'assistant', 'system'] as const;
 export type Role = (typeof ROLES)[number];
 
+/** What is read from a store: a later version, whose tables are the same, may have written a value that this one does not know. */
+export type Stored<T extends string> = T | (string & {});
+
 export interface Entity {
   readonly id: string;
   readonly name: string;
-  readonly type: EntityType;
+  readonly type: Stored<EntityType>;
   readonly content: string;
   readonly metadata: Readonly<Record<string, unknown>>;
 }
@@ -22,7 +25,7 @@ export interface Relation {
   readonly fromId: string;
   readonly toId: string;
   /** Between two entities of agents, any name of at most 100 characters. */
-  readonly relationType: RelationType | (string & {});
+  readonly relationType: Stored<RelationType>;
   readonly weight: number;
 }
 
@@ -46,7 +49,7 @@ export interface Turn {
   readonly seq: number;
   readonly sessionId: string;
   readonly agentId: string;
-  readonly role: Role;
+  readonly role: Stored<Role>;
   readonly content: string;
   /** RFC 3339, UTC. */
   readonly createdAt: string;
@@ -136,7 +139,7 @@ export interface Erasure {
   readonly documents: readonly {
     readonly id: string;
     readonly title: string;
-    readonly origin: Origin;
+    readonly origin: Stored<Origin>;
     readonly key: string;
   }[];
   /** Whether more is selected than one call deletes: repeat it. */

@@ -12,6 +12,7 @@ import {
   type Relation,
   ROLES,
   SUPERSEDES,
+  type Turn,
 } from './store.ts';
 
 /** Tolerance for the length of a unit vector: the rounding error of Float32 is far smaller. */
@@ -83,7 +84,7 @@ export function checkLimit(limit: number, where = 'limit'): void {
     refuse(where, `expected a whole number from 1 to ${MEMORY_STORE_LIMITS.page}`);
 }
 
-export function checkTurn(turn: NewTurn): void {
+export function checkTurn(turn: Omit<NewTurn, 'role'> & Pick<Turn, 'role'>): void {
   checkId(turn.sessionId, 'sessionId');
   checkId(turn.agentId, 'agentId');
   checkOneOf(turn.role, ROLES, 'role');

@@ -21,7 +21,7 @@ export interface GraphRequest {
 export interface GraphNode {
   readonly id: string;
   readonly name: string;
-  readonly type: EntityType;
+  readonly type: Entity['type'];
   /** Hops from the root. */
   readonly depth: number;
   /** The beginning of its text. */
@@ -60,7 +60,7 @@ const SAME_NAME = 20;
  * An entity of agents takes precedence, then a workspace over a file, chunk and message of the same name, because the
  * wider one is usually meant.
  */
-const ORDER: ReadonlyMap<EntityType, number> = new Map(
+const ORDER: ReadonlyMap<string, number> = new Map(
   (['entity', 'workspace', 'doc_file', 'doc_chunk', 'chat_message'] satisfies EntityType[]).map(
     (type, index) => [type, index],
   ),
@@ -119,7 +119,8 @@ async function candidatesFor(store: Store, idOrName: string, served: ServedDocs)
   if (byName.length > 0)
     return [...byName].sort(
       (left, right) =>
-        (ORDER.get(left.type) ?? 0) - (ORDER.get(right.type) ?? 0) || (left.id < right.id ? -1 : 1),
+        (ORDER.get(left.type) ?? ORDER.size) - (ORDER.get(right.type) ?? ORDER.size) ||
+        (left.id < right.id ? -1 : 1),
     );
   return citedBy(store, idOrName, served);
 }

@@ -74,7 +74,8 @@ export interface AgentGraph {
 }
 
 /** An entity to store. Vectors of different embedders are never compared. */
-export interface NewEntity extends Entity, Partial<Omit<SearchFields, 'searchText'>> {
+export interface NewEntity extends Omit<Entity, 'type'>, Partial<Omit<SearchFields, 'searchText'>> {
+  readonly type: EntityType;
   /**
    * A unit vector; undefined for an entity that is not searched, or whose text is embedded later (`unembedded`). Vectors
    * of one embedder have the same length.
@@ -88,7 +89,7 @@ export interface UnembeddedText extends SearchFields {
   readonly id: string;
   /** Changes when the entity is written again. */
   readonly row: number;
-  readonly type: EntityType;
+  readonly type: Entity['type'];
 }
 
 /** Selects what is deleted. Several members together select what any of them selects. */

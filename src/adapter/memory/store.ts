@@ -52,6 +52,7 @@ export type {
   Role,
   Session,
   Stats,
+  Stored,
   Turn,
 } from '../../core/memory-model.ts';
 export { ENTITY_TYPES, ORIGINS, RELATION_TYPES, ROLES, SUPERSEDES } from '../../core/memory-model.ts';

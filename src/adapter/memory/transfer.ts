@@ -2,15 +2,7 @@ import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
 import { jsonIn } from '../../core/foreign.ts';
 import { chunkId, documentId } from './ids.ts';
-import {
-  type DocumentRecord,
-  type ImportBatch,
-  type Imported,
-  type NewDocument,
-  type NewEntity,
-  ROLES,
-  type Store,
-} from './store.ts';
+import type { DocumentRecord, ImportBatch, Imported, NewDocument, NewEntity, Store } from './store.ts';
 
 // One JSON object per line. `entity` and `relation` are those of memory.jsonl of @modelcontextprotocol/server-memory.
 
@@ -28,7 +20,8 @@ const line = z.discriminatedUnion('type', [
     id: name,
     sessionId: name,
     agentId: name,
-    role: z.enum(ROLES),
+    // Checked when it is stored (`checkImport`): an export has what the store has.
+    role: name,
     content: z.string(),
     createdAt: z.iso.datetime(),
   }),

@@ -14,7 +14,7 @@ interface Asked {
 
 interface Best {
   readonly score: number;
-  readonly entity: { readonly name: string; readonly type: EntityType };
+  readonly entity: { readonly name: string; readonly type: string };
 }
 
 /** Types of entities that are embedded; the others are only found through the graph. */

@@ -36,7 +36,7 @@ export interface SearchRequest {
 export interface SearchResult {
   readonly id: string;
   readonly name: string;
-  readonly type: EntityType;
+  readonly type: Entity['type'];
   /** At most 2,000 characters, those that fit the query best. */
   readonly content: string;
   /** Present if the content was cut. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
-import { number, oneOf, type Row, text } from '../../../core/sql-row.ts';
-import { type Cutoffs, type NewTurn, ROLES, type Session, type Turn } from '../store.ts';
+import { number, type Row, text } from '../../../core/sql-row.ts';
+import type { Cutoffs, NewTurn, Session, Turn } from '../store.ts';
 import type { Sql } from './sql.ts';
 
 export const TURN = 'seq, id, session_id, agent_id, role, content, created_at';
@@ -124,7 +124,7 @@ export function turnOf(row: Row): Turn {
     seq: number(row, 'seq'),
     sessionId: text(row, 'session_id'),
     agentId: text(row, 'agent_id'),
-    role: oneOf(row, 'role', ROLES),
+    role: text(row, 'role'),
     content: text(row, 'content'),
     createdAt: text(row, 'created_at'),
   };

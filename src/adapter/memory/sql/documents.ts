@@ -8,6 +8,7 @@ import {
   ORIGINS,
   type Origin,
   type Relation,
+  type Stored,
 } from '../store.ts';
 import { mentionsIn } from './mentions.ts';
 import { ENTITY_COLUMNS, entityValues, SEARCH_FIELDS, type Sql, searchFieldsOf } from './sql.ts';
@@ -198,7 +199,11 @@ export async function renameDocuments(
   return count;
 }
 
-export async function removeDocuments(sql: Sql, origin: Origin, keys: readonly string[]): Promise<number> {
+export async function removeDocuments(
+  sql: Sql,
+  origin: Stored<Origin>,
+  keys: readonly string[],
+): Promise<number> {
   // Deleted first, so that other transactions that remove or replace the same documents wait for this one.
   const gone = await sql.all(
     `DELETE FROM memory_documents WHERE origin = $1 AND ${sql.among('key', '$2')} RETURNING document`,

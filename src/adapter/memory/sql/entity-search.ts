@@ -1,6 +1,6 @@
-import { oneOf, text } from '../../../core/sql-row.ts';
+import { text } from '../../../core/sql-row.ts';
 import { nameKey } from '../plain-words.ts';
-import { ENTITY_TYPES, type EntityPage, type EntitySearch } from '../store.ts';
+import type { EntityPage, EntitySearch } from '../store.ts';
 import type { Sql, Value } from './sql.ts';
 
 /** A page of entities by name: all, those of some types, those with a text in their name or its words in their content. */
@@ -28,7 +28,7 @@ export async function searchEntities(sql: Sql, request: EntitySearch): Promise<E
   const entities = rows.slice(0, limit).map((row) => ({
     id: text(row, 'id'),
     name: text(row, 'name'),
-    type: oneOf(row, 'type', ENTITY_TYPES),
+    type: text(row, 'type'),
   }));
   const last = entities.at(-1);
   return {

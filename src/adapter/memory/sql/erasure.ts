@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto';
 import { AppError } from '../../../core/errors.ts';
 import { stringIn } from '../../../core/foreign.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
-import { jsonObject, number, oneOf, type Row, text } from '../../../core/sql-row.ts';
+import { jsonObject, number, type Row, text } from '../../../core/sql-row.ts';
 import { docsPlace } from '../docs-folders.ts';
 import { agentEntityId, chatMessageId, workspaceId } from '../ids.ts';
 import { nameKey } from '../plain-words.ts';
-import { type Erasure, type ErasureOptions, type ErasureRequest, ORIGINS } from '../store.ts';
+import type { Erasure, ErasureOptions, ErasureRequest } from '../store.ts';
 import { changeGraph, deleteAgentEntities, lockGraph, observationsOf } from './agent-graph.ts';
 import { removeDocuments } from './documents.ts';
 import type { Sql } from './sql.ts';
@@ -151,7 +151,7 @@ async function described(sql: Sql, plan: Plan): Promise<Erasure> {
   const documents = [...plan.documents.values()].map((row) => ({
     id: text(row, 'file_id'),
     title: text(row, 'name'),
-    origin: oneOf(row, 'origin', ORIGINS),
+    origin: text(row, 'origin'),
     key: shownKey(row),
   }));
   const turns = [...plan.turns.values()].sort((a, b) => number(a, 'seq') - number(b, 'seq'));
@@ -224,7 +224,7 @@ async function carryOut(sql: Sql, plan: Plan): Promise<void> {
   const sessions = new Set([...plan.turns.values()].map((row) => text(row, 'session_id')));
   await dropTurns(sql, [...plan.turns.keys()], [...sessions]);
   for (const row of plan.documents.values())
-    await removeDocuments(sql, oneOf(row, 'origin', ORIGINS), [text(row, 'key')]);
+    await removeDocuments(sql, text(row, 'origin'), [text(row, 'key')]);
 }
 
 /** Deletes entities that belong to no document, with their relations. */

@@ -1,15 +1,8 @@
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
-import { jsonObject, number, oneOf, type Row, text } from '../../../core/sql-row.ts';
+import { jsonObject, number, type Row, text } from '../../../core/sql-row.ts';
 import { editDistance } from '../../../core/suggest.ts';
 import { nameKey } from '../plain-words.ts';
-import {
-  type Cutoffs,
-  ENTITY_TYPES,
-  type Entity,
-  type EntityType,
-  type FoundEntity,
-  type Relation,
-} from '../store.ts';
+import type { Cutoffs, Entity, EntityType, FoundEntity, Relation } from '../store.ts';
 import { cutoffValues, isAlive, NOTHING_EXPIRED, SEARCH_FIELDS, type Sql } from './sql.ts';
 
 const ENTITY = 'id, name, type, content, metadata';
@@ -131,7 +124,7 @@ export async function topology(
   const nodes = rows.slice(0, page.limit).map((row) => ({
     id: text(row, 'id'),
     name: text(row, 'name'),
-    type: oneOf(row, 'type', ENTITY_TYPES),
+    type: text(row, 'type'),
   }));
   return { nodes, nextCursor: rows.length > nodes.length ? (nodes.at(-1)?.id ?? null) : null };
 }
@@ -150,7 +143,7 @@ function entityOf(row: Row): Entity {
   return {
     id: text(row, 'id'),
     name: text(row, 'name'),
-    type: oneOf(row, 'type', ENTITY_TYPES),
+    type: text(row, 'type'),
     content: text(row, 'content'),
     metadata: jsonObject(row, 'metadata'),
   };

@@ -1,5 +1,5 @@
-import { number, oneOf, text } from '../../../core/sql-row.ts';
-import { ENTITY_TYPES, type UnembeddedText } from '../store.ts';
+import { number, text } from '../../../core/sql-row.ts';
+import type { UnembeddedText } from '../store.ts';
 import { type RowVector, SEARCH_FIELDS, type Sql, searchFieldsOf } from './sql.ts';
 
 /** Takes the place of an embedder in rows without vector, which say that a text's entities have been extracted. */
@@ -21,7 +21,7 @@ export async function unembedded(
   return rows.map((row) => ({
     row: number(row, 'row'),
     id: text(row, 'id'),
-    type: oneOf(row, 'type', ENTITY_TYPES),
+    type: text(row, 'type'),
     ...searchFieldsOf(row),
   }));
 }

@@ -8,6 +8,7 @@ import { DATABASE_FILE } from '../../../../src/adapter/memory/sqlite/namespace-f
 import { openSqliteStore } from '../../../../src/adapter/memory/sqlite/open.ts';
 import { DIMENSIONS } from '../../../../src/adapter/memory/store.ts';
 import { temporaryFolder } from '../../../kit/folder.ts';
+import type { Json } from '../../../kit/mcp.ts';
 import { memoryBackend } from '../../../kit/memory-backend.ts';
 import { recordingLog } from '../recording-log.ts';
 import { documentOf, EMBEDDER, vector } from '../records.ts';
@@ -44,6 +45,41 @@ test('vectors of a memory.db that are not numbers are no results, and hide none'
   const found = await after.lexical(['words'], { limit: 3 }, { vector: vector(2), embedder: EMBEDDER });
   expect(new Set(found.map(({ cosine }) => cosine))).toEqual(new Set([1, undefined]));
   await after.close();
+});
+
+// A later version may know more of them without another table, so that its file opens after a rollback.
+test('roles, types and origins that this version does not know are shown as they are, and hide nothing', async () => {
+  await using folder = await temporaryFolder();
+  const data = join(folder.path, 'data');
+  await (async () => {
+    await using backend = await memoryBackend({ data });
+    for (const content of ['first lemur', 'second lemur'])
+      await backend.post('chat', { sessionId: 's', agentId: 'a', role: 'user', content });
+    for (const title of ['One', 'Two'])
+      await backend.post('ingest/docs', { title, content: `# ${title}\n\nA lemur of ${title}.\n` });
+  })();
+  changed(join(data, DATABASE_FILE), (database) => {
+    database.exec("UPDATE memory_chat_history SET role = 'tool' WHERE content = 'first lemur'");
+    database.exec("UPDATE memory_entities SET type = 'image' WHERE name = 'One'");
+    database.exec("UPDATE memory_documents SET origin = 'feed' WHERE key LIKE '%One%'");
+  });
+  await using backend = await memoryBackend({ data });
+  const bodyOf = async (reply: Promise<{ status: number; body: Json }>): Promise<Json> => {
+    const { status, body } = await reply;
+    expect(status, JSON.stringify(body)).toBe(200);
+    return body;
+  };
+  const turns = [{ role: 'tool' }, { role: 'user' }];
+  expect((await bodyOf(backend.get('sessions/s/turns'))).turns).toMatchObject(turns);
+  expect((await bodyOf(backend.get('turns?query=lemur&order=oldest'))).turns).toMatchObject(turns);
+  const { entities } = await bodyOf(backend.get('entities'));
+  expect(entities.map(({ type }: Json) => type).toSorted()).toEqual(
+    expect.arrayContaining(['doc_file', 'image']),
+  );
+  const found = await bodyOf(backend.post('search', { query: 'lemur', limit: 9 }));
+  expect(found.results.length).toBeGreaterThan(1);
+  const preview = await bodyOf(backend.post('forget', { about: 'lemur', preview: true }));
+  expect(preview.turns).toHaveLength(2);
 });
 
 test.each([['missing'], [5], [null], [[]], [{}], [{ state: 'done', errors: {}, total: '9', startedAt: 5 }]])(
