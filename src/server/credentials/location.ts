@@ -57,8 +57,11 @@ export const locationSchema = z.lazy(() =>
 export interface CredentialLocation {
   /** The credential; undefined if there is none. */
   read(ctx: RequestContext): string | undefined;
-  /** Removes the credential from the request, so that the backend does not receive it. Does nothing for an expression. */
-  remove(ctx: RequestContext): void;
+  /**
+   * Removes the credential from the request, so that the backend does not receive it: what is at this location, and every other header,
+   * cookie and query parameter that has it. What an expression has decoded stays.
+   */
+  remove(ctx: RequestContext, credential: string): void;
   /** Name of its header, if it is in one. */
   readonly header?: string;
   /** Scheme of the challenge, which every 401 needs (RFC 9110 §15.5.2): `Bearer` or `ApiKey`. */
@@ -86,7 +89,7 @@ export function credentialLocation(
         const value = tryEvaluate(compiled, (root) => lookup(root));
         return typeof value === 'string' && value !== '' ? value : undefined;
       },
-      remove: () => undefined,
+      remove: removeCopies,
     };
   }
   if (header !== undefined) warnOfRemovedHeader(header.name, context.at('header', 'name'));
@@ -107,7 +110,10 @@ export function usualLocation(): CredentialLocation {
       const name = headerOf(ctx);
       return name === undefined ? bearer.read(ctx) : ctx.headers.get(name);
     },
-    remove: (ctx) => ctx.headers.delete(headerOf(ctx) ?? 'authorization'),
+    remove(ctx, credential) {
+      ctx.headers.delete(headerOf(ctx) ?? 'authorization');
+      removeCopies(ctx, credential);
+    },
   };
 }
 
@@ -131,7 +137,10 @@ function inHeader(name: string, prefix: string): CredentialLocation {
       const credential = value.slice(prefix.length).trim();
       return credential === '' ? undefined : credential;
     },
-    remove: (ctx) => ctx.headers.delete(name),
+    remove(ctx, credential) {
+      ctx.headers.delete(name);
+      removeCopies(ctx, credential);
+    },
   };
 }
 
@@ -143,8 +152,9 @@ function inQuery(name: string): CredentialLocation {
       credentialParameters.set(ctx, names);
       return new URLSearchParams(ctx.query).get(name) || undefined;
     },
-    remove(ctx) {
+    remove(ctx, credential) {
       ctx.query = withoutParameters(ctx.query, names);
+      removeCopies(ctx, credential);
     },
   };
 }
@@ -161,10 +171,43 @@ function inCookie(name: string): CredentialLocation {
   return {
     scheme: 'ApiKey',
     read: (ctx) => headersView(ctx).cookie(name) || undefined,
-    remove(ctx) {
+    remove(ctx, credential) {
       const kept = cookiesWithout(ctx, name);
       ctx.headers.delete('cookie');
       if (kept.length > 0) ctx.headers.set('cookie', kept.join('; '));
+      removeCopies(ctx, credential);
     },
   };
+}
+
+/** Shorter ones would be found in other values by chance. */
+const SHORTEST_COPY = 6;
+
+/**
+ * Removes a credential where it is besides its location. Clients send it at several places at once, since gateways differ in where they
+ * look: `x-litellm-api-key` and `Authorization`, `x-api-key` and `Authorization`.
+ */
+function removeCopies(ctx: RequestContext, credential: string): void {
+  if (credential.length < SHORTEST_COPY) return;
+  const { raw } = ctx.headers;
+  for (let at = raw.length - 2; at >= 0; at -= 2) {
+    const value = raw[at + 1] ?? '';
+    if (!value.includes(credential)) continue;
+    const isCookie = (raw[at] ?? '').toLowerCase() === 'cookie';
+    const kept = value.split(isCookie ? ';' : '\n').filter((part) => !hasWhole(part, credential));
+    if (kept.length === 0) raw.splice(at, 2);
+    else raw[at + 1] = kept.join(';').trimStart();
+  }
+  if (ctx.query === '') return;
+  const parameters = [...new URLSearchParams(ctx.query)].filter(([, value]) => value === credential);
+  if (parameters.length > 0)
+    ctx.query = withoutParameters(ctx.query, new Set(parameters.map(([name]) => name)));
+}
+
+/** Whether a value has the credential, and not as a part of a longer word. */
+function hasWhole(value: string, credential: string): boolean {
+  const at = value.indexOf(credential);
+  if (at === -1) return false;
+  const isPartOf = (letter: string | undefined): boolean => letter !== undefined && /[\w.~+/-]/.test(letter);
+  return !isPartOf(value[at - 1]) && !isPartOf(value[at + credential.length]);
 }

@@ -81,8 +81,8 @@ export function exchangeForClients(
       if (known !== undefined) return known;
       const tokens = tokensOf(ctx);
       const token = await prepare(ctx, tokens)();
-      actor?.remove(ctx);
-      subject.remove(ctx);
+      if (tokens.acting !== undefined) actor?.remove(ctx, tokens.acting);
+      subject.remove(ctx, tokens.own);
       exchangedTokens.ensure(ctx, () => new Map()).set(place, tokens.own);
       issued.set(ctx, token);
       return token;

@@ -148,14 +148,15 @@ export const apiKey = definePolicy({
         return key ? `its virtual key ${key.name} (${key.id}) is ${key.why}` : undefined;
       },
     );
-    /** `hashed`: the hash of the given key; undefined if none was given. */
+    /** `given`: undefined if no key was. `hashed`: its hash. */
     const decide = (
       ctx: RequestContext,
-      hashed: string | undefined,
+      given: string | undefined,
+      hashed: string,
       known: AcceptedKey | undefined,
     ): undefined | Promise<undefined> => {
-      if (hashed === undefined || known === undefined) {
-        const missing = hashed === undefined;
+      if (given === undefined || known === undefined) {
+        const missing = given === undefined;
         if (mode === 'strict' || (mode === 'optional' && !missing)) {
           const refuse = (key: RefusedKey | null): never => {
             throw refusal(ctx, credential.scheme, missing ? 'no API Key found' : 'invalid credentials', key);
@@ -171,7 +172,7 @@ export const apiKey = definePolicy({
         admitter.admit(ctx, NO_KEY, {});
         return undefined;
       }
-      credential.remove(ctx);
+      credential.remove(ctx, given);
       keyMetadata.set(ctx, known.metadata);
       allowedModels.set(ctx, known.allowedModels);
       principal.set(ctx, `apiKey:${hashed}`);
@@ -201,14 +202,12 @@ export const apiKey = definePolicy({
       request(ctx) {
         const given = credential.read(ctx);
         ctx.observer?.hide(given);
-        if (given === undefined) return decide(ctx, undefined, undefined);
+        if (given === undefined) return decide(ctx, undefined, NO_KEY, undefined);
         const hashed = hashOfKey(given);
-        const own = configured(hashed);
-        if (own !== undefined || virtual === undefined) return decide(ctx, hashed, own);
-        const found = virtual.find(ctx, hashed);
+        const found = configured(hashed) ?? virtual?.find(ctx, hashed);
         return found instanceof Promise
-          ? found.then((key) => decide(ctx, hashed, key))
-          : decide(ctx, hashed, found);
+          ? found.then((key) => decide(ctx, given, hashed, key))
+          : decide(ctx, given, hashed, found);
       },
       ...admitting(admitter),
     };

@@ -133,7 +133,7 @@ export const jwtAuth = definePolicy({
         ctx.observer?.hide(token);
         const accept = (claims: Claims): undefined => {
           // Mode `permissive` forwards a token that is not valid here: the backend may be the one who accepts it.
-          credential.remove(ctx);
+          credential.remove(ctx, token);
           return acceptToken(ctx, policy, token, claims);
         };
         try {

@@ -102,7 +102,7 @@ export const basicAuth = definePolicy({
         ctx.observer?.hide(given);
         const user = await passwords.userOf(given);
         if (user === undefined) return refuse(ctx, 'invalid credentials');
-        credential.remove(ctx);
+        credential.remove(ctx, given);
         userName.set(ctx, user);
         principal.set(ctx, `basicAuth:${user}`);
         admitter.admit(ctx, user, passwords.hashOf(user));

@@ -190,7 +190,7 @@ export const mcpAuthentication = definePolicy({
         if (token === undefined) return withoutToken(ctx, policy);
         // Also if mode `permissive` accepts an invalid token: it may be valid for another service.
         ctx.observer?.hide(token);
-        credential.remove(ctx);
+        credential.remove(ctx, token);
         let claims: Claims | Promise<Claims>;
         try {
           claims = validator.validate(token);
