@@ -52,6 +52,8 @@ export interface LlmCall {
   progress?: 'sent' | 'rejected' | 'responding' | 'complete' | undefined;
   /** The provider's response is a failure according to `health` of the model, or there was none. */
   failed?: boolean | undefined;
+  /** Records the outcome of a call whose response has begun in the health of its model; once. */
+  settle?: ((isFailure: boolean) => void) | undefined;
   /** The error reported by the provider, possibly in the body of a 2xx response. */
   providerError?: ProviderError | undefined;
   /** Token counts reported by the provider. Missing counts are estimated when the call ends. */

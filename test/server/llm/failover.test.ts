@@ -265,16 +265,44 @@ describe('a virtual model with failover', () => {
     expect(reply.text).toBe(chunk({ content: 'Hello.' }) + FINISH + DONE);
   });
 
-  test('failover does not repeat a stream that fails after its first output', async () => {
-    await using first = await llmProvider(
-      streaming((response) => response.write(chunk({ content: 'Hel' }), () => response.destroy())),
-    );
+  const HEL = chunk({ content: 'Hel' });
+  test.each<[how: string, write: (response: ServerResponse) => void]>([
+    ['is cut off', (response) => response.write(HEL, () => response.destroy())],
+    ['ends early', (response) => response.end(HEL)],
+    ['falls silent', (response) => response.write(HEL)],
+    ['reports an error', (response) => response.end(`${HEL}data: {"error":{"message":"overloaded"}}\n\n`)],
+  ])('failover repeats no stream that %s after its first output, and evicts its model', async (_, write) => {
+    await using first = await llmProvider(streaming(write));
+    await using second = await llmProvider(ok);
+    const models = [entry('first', first, evicted({ consecutiveFailures: 2 })), entry('second', second)];
+    await using served = await failing(models, FIRST, SECOND, { limits: { streamIdle: 500 } });
+    for (let call = 1; call <= 2; call++) {
+      const reply = await chat(served, { ...ASKED, stream: true });
+      expect(reply.text).toContain(HEL);
+      expect(reply.text).toContain('error');
+      expect(second.received).toHaveLength(0);
+    }
+    await until(async () => (await endpoints(served)).rejected['first'] !== undefined);
+    expect((await chat(served, ASKED)).text).toContain('Hello.');
+    expect(second.received).toHaveLength(1);
+  });
+
+  test('a stream that its client leaves is no failure of its model', async () => {
+    await using first = await llmProvider(streaming((response) => response.write(HEL)));
     await using second = await llmProvider();
     await using served = await failing([entry('first', first), entry('second', second)], FIRST, SECOND);
-    const reply = await chat(served, { ...ASKED, stream: true });
-    expect(reply.text).toContain(chunk({ content: 'Hel' }));
-    expect(reply.text).toContain('"code":"upstream_failed"');
-    expect(second.received).toHaveLength(0);
+    const left = new AbortController();
+    const reply = await fetch(`${served.url}/v1/chat/completions`, {
+      method: 'POST',
+      body: JSON.stringify({ ...ASKED, stream: true }),
+      signal: left.signal,
+    });
+    await reply.body?.getReader().read();
+    left.abort();
+    await served.accessLine(1);
+    const { active, rejected } = await endpoints(served);
+    expect(rejected).toEqual({});
+    expect(active['first']?.info).toMatchObject({ health: 1, consecutiveFailures: 0 });
   });
 
   test('failover passes on a stream whose beginning without output is too long to be held back', async () => {

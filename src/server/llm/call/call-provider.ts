@@ -95,14 +95,16 @@ export async function callProvider(ctx: RequestContext, model: Model, request: P
     call.failed = outcome.isFailure;
     const isOver = ctx.response.destroyed || ctx.abortedWith !== undefined;
     const isAbandoned = outcome.status === 0 && ctx.isAbandoned && isOver;
-    for (const each of affected) {
-      if (isAbandoned) each.callAbandoned();
-      else {
-        const recorded = each.callEnded(startedAt, outcome, answeredAt);
-        // The client's next call, at another worker, already avoids the model.
-        if (outcome.isFailure && recorded instanceof Promise) await recorded;
-      }
-    }
+    const latency = outcome.isFailure || answeredAt === undefined ? undefined : answeredAt - startedAt;
+    for (const each of affected) each.callAnswered(latency);
+    // The client's next call, at another worker, already avoids the model.
+    if (outcome.isFailure && !isAbandoned) await Promise.all(affected.map((each) => each.callEnded(outcome)));
+    // A stream may still break, which is a failure however much of it came.
+    else if (!isAbandoned)
+      call.settle = (isFailure) => {
+        call.settle = undefined;
+        for (const each of affected) void each.callEnded(isFailure ? { ...outcome, isFailure } : outcome);
+      };
     if (ctx.observer !== undefined && outcome.isFailure) traceEviction(ctx.observer, call, stats);
   }
 }

@@ -31,6 +31,8 @@ export async function callWithFailover(
       if (isLast || ctx.isAbandoned || llmCall.get(ctx)?.failed !== true) return reply;
       discardReply(reply);
     } catch (error) {
+      // The response has begun, and nothing of it was sent.
+      if (isCallFailure(error) && !ctx.isAbandoned) llmCall.get(ctx)?.settle?.(true);
       // While others fail, a model that cannot be asked is passed over; a healthy one is not given up for what it cannot express.
       const isPassedOver = tried.size > 1 && error instanceof LlmError && error.llmCode === UNTRANSLATABLE;
       if (isLast || ctx.isAbandoned || !(isPassedOver || isCallFailure(error))) throw error;

@@ -7,7 +7,7 @@ import { estimateUsage } from './token-estimate.ts';
 import { chargeSoFar } from './token-limits.ts';
 
 /**
- * Finalizes an ended call: reads a non-streaming response, estimates unreported tokens, looks up the price and charges
+ * Finalizes an ended call: reads a non-streaming response, settles the health of the model, estimates unreported tokens, looks up the price and charges
  * token limits. Must be called once, before the access-log line is written.
  */
 export function finalizeUsage(ctx: RequestContext, call: LlmCall, catalog: PriceCatalog): void {
@@ -19,6 +19,7 @@ export function finalizeUsage(ctx: RequestContext, call: LlmCall, catalog: Price
     ctx.error = 'the provider responded with an error';
     ctx.reason = 'UpstreamFailure';
   }
+  call.settle?.(!ctx.isAbandoned && (ctx.reason === 'UpstreamFailure' || ctx.reason === 'Timeout'));
   if (call.progress === 'sent' && !ctx.isAbandoned && ctx.reason !== 'Timeout') call.progress = 'rejected';
   if (call.progress !== undefined && call.progress !== 'rejected') completeUsage(ctx, call);
   if (isUncounted(call)) call.usage = call.counted?.usage;

@@ -195,7 +195,7 @@ class EvictionRule {
 const averaged = (average: number, newest: number): number => average + NEWEST_WEIGHT * (newest - average);
 
 /**
- * Health and latency of one provider endpoint, measured until the response headers. Costs a few additions per call. With
+ * Health of one provider endpoint, and its latency, measured until the response headers. Costs a few additions per call. With
  * several workers, they are those of this process; only evictions are common to all.
  */
 export class EndpointStats {
@@ -244,29 +244,22 @@ export class EndpointStats {
     this.#total += 1;
   }
 
-  /** Records that the client disconnected before a response, which does not affect the provider's health. */
-  callAbandoned(): void {
+  /** Records that a call no longer waits for the response headers, which came after `latency` ms; undefined for none, or a failure. */
+  callAnswered(latency: number | undefined): void {
     this.#pending -= 1;
+    // Fast failures would otherwise make a failing endpoint look like the fastest.
+    if (latency === undefined) return;
+    this.#latency = this.#latency === 0 ? latency : averaged(this.#latency, latency);
   }
 
   /**
-   * Records the outcome of a call between these times (`performance.now()`). Returns a promise if another process decides about evictions:
+   * Records the outcome of a call: a success at the end of its response. Returns a promise if another process decides about evictions:
    * it resolves when all workers are being told.
    */
-  callEnded(
-    startedAt: number,
-    outcome: Outcome,
-    answeredAt: number = performance.now(),
-  ): void | Promise<void> {
-    const { status, isFailure } = outcome;
-    this.#pending -= 1;
+  callEnded(outcome: Outcome): void | Promise<void> {
+    const { isFailure } = outcome;
     this.#failures = isFailure ? this.#failures + 1 : 0;
     this.#health = averaged(this.#health, isFailure ? 0 : 1);
-    // Fast failures would otherwise make a failing endpoint look like the fastest.
-    if (status !== 0 && !isFailure) {
-      const took = answeredAt - startedAt;
-      this.#latency = this.#latency === 0 ? took : averaged(this.#latency, took);
-    }
     return this.#evictions?.call.record(outcome);
   }
 

@@ -124,7 +124,9 @@ export async function openRealtime(ctx: RequestContext, session: RealtimeSession
     call.progress = 'responding';
     return { status, headers: new HeaderList([]), body: relay };
   } finally {
-    await stats.callEnded(startedAt, { status, isFailure: status === 0 || status >= 500 || status === 429 });
+    const isFailure = status === 0 || status >= 500 || status === 429;
+    stats.callAnswered(isFailure ? undefined : performance.now() - startedAt);
+    await stats.callEnded({ status, isFailure });
   }
 }
 
