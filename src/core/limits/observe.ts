@@ -20,8 +20,8 @@ export const OBSERVE_LIMITS = {
   /** Interval of keepalive comments, which readers of `/debug/trace` rely on. */
   traceKeepalive: SECOND,
   /**
-   * Streams that follow requests: how many at once for each, how many a second for all together, and for how long. A traced
-   * request takes 1.8 ms of CPU time with five policies, 15 times that of another (`bench trace`): all of them would stop a loaded gateway.
+   * Streams that follow requests: how many at once for each, how many a second for all together, and for how long. A followed
+   * request takes about ten times the CPU time of another (`npm run bench trace`, last row): all of them would stop a loaded gateway.
    */
   traceFollowed: 64,
   traceFollowedPerSecond: 50,

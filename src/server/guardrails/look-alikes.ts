@@ -1,7 +1,7 @@
 /**
  * Letters of other alphabets that look like one of ASCII: the single ones of the alphabets of Cyrillic, Greek, Armenian, Cherokee,
  * Coptic and Lisu, and of the phonetic alphabet, in confusables.txt of Unicode 13 (UTS #39). There, `I` is confusable with `l`; here,
- * those of capital I stand for it.
+ * those of capital I stand for it. Why not a package: decision 0103.
  */
 const LOOK_ALIKES: Readonly<Record<string, string>> = {
   A: 'ΑАᎪꓮ',

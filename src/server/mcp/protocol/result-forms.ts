@@ -211,7 +211,7 @@ const MOST_COMPLETIONS = 100;
 const roleOf = (said: unknown): string =>
   isText(said) && /^(?:assistant|model)$/i.test(said) ? 'assistant' : 'user';
 
-/** A message of a prompt. One with a list of content is several messages, as content is no list there. */
+/** A message of a prompt. One with a list of content is several messages, as content is not a list there. */
 const MESSAGE: Form = {
   is: (value) => ROLE.is(membersOf(value)['role']) && !Array.isArray(membersOf(value)['content']),
   required: { content: BLOCK },

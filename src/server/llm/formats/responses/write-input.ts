@@ -84,7 +84,10 @@ function writeItem(part: Part, customCalls: ReadonlySet<string>): Json[] | undef
   }
 }
 
-/** Only reasoning that can be read without storage. Its id is that of a stored item, so it is left out. */
+/**
+ * Only reasoning that can be read without storage. Its id is that of a stored item, so it is left out: without storage, OpenAI does not find
+ * it (NousResearch/hermes-agent#10217), and refuses an id other than that of the text (maximhq/bifrost#5186), but takes none (vercel/ai#12869).
+ */
 function writeReasoning({ text, encrypted, origin }: ReasoningPart): Json[] {
   if (origin !== 'responses' || encrypted === undefined) return [];
   const summary = text === '' ? [] : [{ type: 'summary_text', text }];
