@@ -172,6 +172,12 @@ const RESULTS: [method: string, params: Json, result: string, shown: object][] =
     '{"resources":[{"uri":"x:1","name":"r","mimeType":null,"size":null,"annotations":null,"ofLaterRevision":null}]}',
     { resources: [{ uri: 'x:1', name: 'r' }] },
   ],
+  [
+    'resources/templates/list',
+    {},
+    '{"resourceTemplates":[{"uriTemplate":"x:{a}","name":"r","ofLaterRevision":null}]}',
+    { resourceTemplates: [{ uriTemplate: 'x:{a}', name: 'r' }] },
+  ],
 ];
 
 const SAY = { name: 'say', arguments: {} };

@@ -1,5 +1,7 @@
 import { isRecord } from '../../../core/foreign.ts';
 import { edit, elements, members, valueAt } from '../../kernel/json/json-text.ts';
+import { describedMembers } from './form.ts';
+import { CONTENT_TYPES, RESULT_FORMS, TOOL_MEMBERS } from './result-forms.ts';
 
 // Serializers write every member of a class, and null for those without a value (Azure/data-api-builder#3599,
 // jupyter-mcp-server#184, r33drichards/mcp-js#117). MCP has such members absent, and clients refuse all of what has one: the
@@ -12,25 +14,26 @@ import { edit, elements, members, valueAt } from '../../kernel/json/json-text.ts
  */
 const NULLABLE: ReadonlySet<string> = new Set(['data', 'structuredContent', 'ttl', 'ttlMs']);
 
-/** Members whose objects are those of MCP. Others are those of a tool or an extension, in which null may mean something. */
-const OF_MCP: ReadonlySet<string> = new Set(
-  [
-    'annotations arguments completion content contents execution icons messages prompts resource resources',
-    'resourceTemplates task tasks tools',
+/**
+ * Members whose objects are those of MCP: those of results that have a form, and those of the other messages. Others are those of a tool or
+ * an extension, in which null may mean something.
+ */
+const OF_MCP: ReadonlySet<string> = new Set([
+  ...describedMembers([...Object.values(RESULT_FORMS), { is: isRecord, members: TOOL_MEMBERS }]),
+  ...[
+    'task tasks tools',
     // Of `initialize` and `server/discover`.
-    'cancel capabilities completions elicitation list logging requests roots sampling serverInfo',
+    'cancel capabilities completions elicitation list logging prompts requests resources roots sampling serverInfo',
     // Of requests of servers.
     'hints inputRequests modelPreferences params toolChoice',
   ].flatMap((names) => names.split(' ')),
-);
+]);
 
 /** The member whose keys are those of the server. */
 const KEYED = 'inputRequests';
 
-/** Types of content in MCP; others are those of extensions. */
-const TYPES: ReadonlySet<unknown> = new Set(
-  'audio image resource resource_link text tool_result tool_use'.split(' '),
-);
+/** Types of content in MCP, in requests for sampling, too; others are those of extensions. */
+const TYPES: ReadonlySet<unknown> = new Set([...CONTENT_TYPES, 'tool_result', 'tool_use']);
 
 /** Objects and lists of MCP in each other, at most: a server may nest them without end, and each level is read once more. */
 const LEVELS = 16;

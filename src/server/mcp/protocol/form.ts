@@ -20,10 +20,29 @@ export interface Shape {
   readonly repair?: (value: unknown, text: string) => string | undefined;
 }
 
-/** A shape, or the one for a value. */
-export type Form = Shape | ((value: unknown) => Shape);
+/** Several shapes, of which a value has one. */
+export interface Choice {
+  readonly all: readonly Form[];
+  readonly of: (value: unknown) => Shape;
+}
 
-const shapeFor = (form: Form, value: unknown): Shape => (typeof form === 'function' ? form(value) : form);
+export type Form = Shape | Choice;
+
+const shapeFor = (form: Form, value: unknown): Shape => ('of' in form ? form.of(value) : form);
+
+/** Names of all members, at any depth, that have objects whose own members a form describes. */
+export function describedMembers(forms: readonly Form[]): ReadonlySet<string> {
+  const names = new Set<string>();
+  const add = (form: Form): boolean => {
+    if ('of' in form) return form.all.map(add).includes(true);
+    for (const [key, member] of Object.entries({ ...form.required, ...form.members }))
+      if (add(member)) names.add(key);
+    const hasDescribedItems = form.items !== undefined && add(form.items);
+    return hasDescribedItems || form.required !== undefined || form.members !== undefined;
+  };
+  for (const form of forms) add(form);
+  return names;
+}
 
 /** Whether clients can read a value as it is. */
 export function hasForm(form: Form, value: unknown): boolean {

@@ -1,6 +1,6 @@
 import { entryIn, isRecord, membersOf, parseJson } from '../../../core/foreign.ts';
 import { edit, elements, insertion, valueAt, withoutMembers } from '../../kernel/json/json-text.ts';
-import { type Form, inForm, type Shape } from './form.ts';
+import { type Choice, type Form, inForm, type Shape } from './form.ts';
 import { base64Of, isBase64, mediaOf } from './media.ts';
 
 // What the official SDKs require of results. They refuse all of a result for one value of another form, such as the list of all
@@ -139,7 +139,7 @@ const BLOCK_MEMBERS = { annotations: ANNOTATIONS, _meta: OBJECT };
 const asText = (value: unknown, own: string): string | undefined =>
   value === null ? undefined : JSON.stringify({ type: 'text', text: textOf(value, own) });
 
-const media = (kind: 'image' | 'audio'): Form => ({
+const media = (kind: 'image' | 'audio'): Shape => ({
   is: (value) => isBase64(membersOf(value)['data']) && isText(membersOf(value)['mimeType']),
   members: BLOCK_MEMBERS,
   repair: (value, own) => {
@@ -152,7 +152,7 @@ const media = (kind: 'image' | 'audio'): Form => ({
 const LINK = named('uri');
 
 /** Content of each type; every other one is a text for clients. */
-const BLOCKS: Readonly<Record<string, Form>> = {
+const BLOCKS: Readonly<Record<string, Shape>> = {
   text: {
     is: (value) => isText(membersOf(value)['text']),
     members: BLOCK_MEMBERS,
@@ -165,7 +165,7 @@ const BLOCKS: Readonly<Record<string, Form>> = {
 };
 
 /** Content without a type, or of an unknown one: a text, or the data that a tool returns. */
-const UNTYPED: Form = {
+const UNTYPED: Shape = {
   is: () => false,
   repair: (value, own) => {
     const { type, text } = membersOf(value);
@@ -173,10 +173,15 @@ const UNTYPED: Form = {
   },
 };
 
-const BLOCK: Form = (value) => {
-  const { type } = membersOf(value);
-  const form = (isText(type) ? entryIn(BLOCKS, type) : undefined) ?? UNTYPED;
-  return typeof form === 'function' ? form(value) : form;
+/** Types of content in results. */
+export const CONTENT_TYPES: readonly string[] = Object.keys(BLOCKS);
+
+const BLOCK: Choice = {
+  all: Object.values(BLOCKS),
+  of(value) {
+    const { type } = membersOf(value);
+    return (isText(type) ? entryIn(BLOCKS, type) : undefined) ?? UNTYPED;
+  },
 };
 
 /** Content of a tool's result: a text or a single block is a list of one. */
