@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../src/core/limits.ts';
 import { createLog } from '../../../src/core/log.ts';
+import { keyText } from '../../../src/core/postgres-keys.ts';
 import { ClockWatch, clockDifference } from '../../../src/server/database/clock.ts';
 import { openPostgresOn } from '../../../src/server/database/postgres.ts';
-import { keyText, tablesOf } from '../../../src/server/database/postgres-tables.ts';
+import { columnsOf, keysOf } from '../../../src/server/database/postgres-tables.ts';
 import { databaseSchemas } from '../../../src/server/features.ts';
 import { UnknownCommit } from '../../../src/server/kernel/database.ts';
 import { LosingPool } from '../../kit/lost-commit.ts';
@@ -135,12 +136,12 @@ describe('tables that a restored dump has left behind', () => {
     const keys = await driver.query(
       "SELECT tablename, indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename <> 'agctl_schema' AND indexdef LIKE 'CREATE UNIQUE%'",
     );
-    const compared = databaseSchemas.flatMap((schema) =>
-      [...tablesOf(schema)].flatMap(([table, expected]) => [
-        ...[...expected.columns].map(([name, type]) => `${table} ${name} ${type}`),
-        ...[...expected.keys].map((key) => `${table} ${key}`),
-      ]),
-    );
+    const compared = databaseSchemas.flatMap((schema) => [
+      ...[...columnsOf(schema)].flatMap(([table, types]) =>
+        [...types].map(([name, type]) => `${table} ${name} ${type}`),
+      ),
+      ...[...keysOf(schema)].flatMap(([table, keys]) => [...keys].map((key) => `${table} ${key}`)),
+    ]);
     const present = [
       ...columns.map((row) => `${row['table_name']} ${row['column_name']} ${row['data_type']}`),
       ...keys.map(({ tablename, indexdef }) => {

@@ -1,5 +1,6 @@
 import { AppError, messageOf } from '../../../core/errors.ts';
 import type { Log } from '../../../core/log.ts';
+import { keysCreatedBy, missingKey } from '../../../core/postgres-keys.ts';
 import { optionalNumber, rowsOf, text } from '../../../core/sql-row.ts';
 import type { Client } from './connection.ts';
 
@@ -166,6 +167,11 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
 /** Since this version, a filtered search continues until it has enough rows. */
 const ITERATIVE_SCAN = [0, 8] as const;
 
+const NAMESPACES = `CREATE TABLE IF NOT EXISTS memory_namespaces (
+  name text COLLATE "C" PRIMARY KEY,
+  schema_name text NOT NULL UNIQUE
+)`;
+
 /** Creates or migrates the tables; several backends that start concurrently do it one after another. */
 export async function migrate(
   client: Client,
@@ -179,12 +185,14 @@ export async function migrate(
     await requireVectors(client, server, log);
     const from = await migrateTables(client, server, migrations);
     // Only next to the tables of `default`.
-    await client.query(
-      `CREATE TABLE IF NOT EXISTS memory_namespaces (
-        name text COLLATE "C" PRIMARY KEY,
-        schema_name text NOT NULL UNIQUE
-      )`,
-    );
+    await client.query(NAMESPACES);
+    const missing = await missingKey(client, keysCreatedBy([...migrations.flat(), NAMESPACES]));
+    if (missing !== undefined)
+      throw new AppError('memory_not_opened', {
+        message:
+          `${server}: ${missing}, as after a restore that reported errors: restore the dump into an empty database, ` +
+          'or use another database',
+      });
     await client.query('COMMIT');
     if (from > 0 && from < migrations.length)
       log.info('memory::postgres', 'the tables were migrated', { server, from, to: migrations.length });

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openStoreOn } from '../../../../src/adapter/memory/postgres/open.ts';
+import { MIGRATIONS } from '../../../../src/adapter/memory/postgres/schema.ts';
 import type { NamespacedStore } from '../../../../src/adapter/memory/store.ts';
 import { AppError } from '../../../../src/core/errors.ts';
+import { keysCreatedBy } from '../../../../src/core/postgres-keys.ts';
 import { alteredPool, SHAPES, withColumn } from '../../../kit/altered-pool.ts';
 import { pgliteServer } from '../../../kit/pglite-pool.ts';
 import { repeats } from '../../../kit/thorough.ts';
@@ -102,6 +104,37 @@ test('a row of PostgreSQL with a column of any other type fails the call that re
   expect(surprises).toEqual([]);
   await store.close();
 }, 120_000);
+
+test.each([
+  ['memory_sessions', 'memory_sessions_pkey', '(session_id)'],
+  ['memory_documents', 'memory_documents_origin_key_key', '(key, origin)'],
+  ['memory_namespaces', 'memory_namespaces_pkey', '(name)'],
+])(
+  'tables whose restore has not created the key of %s are refused with it',
+  async (table, constraint, key) => {
+    await server.empty();
+    const pool = server.pool();
+    await openStoreOn(pool, 'PGlite', recordingLog());
+    await pool.query(`ALTER TABLE ${table} DROP CONSTRAINT ${constraint}`);
+    await expect(openStoreOn(server.pool(), 'PGlite', recordingLog())).rejects.toThrow(
+      `PGlite: the table ${table} has no unique key ${key}, as after a restore`,
+    );
+  },
+);
+
+test('the unique keys of the tables are those of a new database', async () => {
+  await server.empty();
+  const pool = server.pool();
+  await openStoreOn(pool, 'PGlite', recordingLog());
+  const { rows } = await pool.query(
+    "SELECT tablename FROM pg_indexes WHERE schemaname = 'public' AND indexdef LIKE 'CREATE UNIQUE%'",
+  );
+  const compared = [...keysCreatedBy(MIGRATIONS.flat())].flatMap(([table, keys]) =>
+    [...keys].map(() => table),
+  );
+  const present = rows.map((row) => (row as { tablename: string }).tablename);
+  expect([...compared, 'memory_namespaces', 'memory_namespaces'].toSorted()).toEqual(present.toSorted());
+});
 
 test('the name of a schema in the table of namespaces is no SQL', async () => {
   await server.empty();
