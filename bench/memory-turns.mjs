@@ -1,7 +1,8 @@
 // Whether a question about earlier conversations finds the turn that answers it, and the latest value first: `npm run
 // bench memory-turns`. Recall at five: one of the turns that answer is among the first five. Latest first: of a value
 // that changed, the turn with the newest value is found, and none with an older value is before it. `indexed` is with
-// MEMORY_INDEX_CHAT.
+// MEMORY_INDEX_CHAT. `marked` is, besides, with marks of exactly those turns that the questions say are outdated: the most that a
+// language model for extraction can bring.
 //
 //   --half NAME         another set of memory/conversations than `held-out`: `work`, which nothing was fitted to either, or
 //                       `development` or `people`, which are for trying changes
@@ -20,10 +21,12 @@ import { indexTurn } from '../src/adapter/memory/chat-index.ts';
 import { EmbeddingQueue } from '../src/adapter/memory/embed/embedding-queue.ts';
 import { createHashEmbedder } from '../src/adapter/memory/embed/hash-embedder.ts';
 import { createOnnxEmbedder } from '../src/adapter/memory/embed/onnx/onnx-embedder.ts';
+import { chatMessageId } from '../src/adapter/memory/ids.ts';
 import { openStore } from '../src/adapter/memory/open-store.ts';
 import { search } from '../src/adapter/memory/search/search.ts';
 import { searchTurns } from '../src/adapter/memory/search/turns.ts';
 import { createLog } from '../src/core/log.ts';
+import { SUPERSEDES } from '../src/core/memory-model.ts';
 import { root } from './harness/processes.mjs';
 import { cachedEmbedder } from './memory/cached-embedder.mjs';
 import { connect } from './memory/client.mjs';
@@ -198,12 +201,30 @@ async function measure({ name, turns, questions }, embedder, label, tallies) {
       const found = await ask(`${label}, indexed`, asked);
       if (!embedder.isImmediate) tally(`${label}, indexed: ${asked.kind}`).count(found, asked);
     }
+    await store.putEntities([], marks(questions, labels), embedder.id);
+    for (const asked of questions) await ask(`${label}, indexed, marked`, asked);
   } finally {
     await embeddings.close();
     await opened.removeNamespace(NAMESPACE);
     await opened.close();
     rmSync(dataDir, { recursive: true, force: true });
   }
+}
+
+/** From the turns that answer to those with older values. */
+function marks(questions, labels) {
+  const ids = new Map([...labels].map(([id, label]) => [label, chatMessageId(id)]));
+  const relations = questions.flatMap(({ answers, replaced }) =>
+    replaced.map((old) => ({
+      fromId: ids.get(answers.at(-1)),
+      toId: ids.get(old),
+      relationType: SUPERSEDES,
+      weight: 1,
+    })),
+  );
+  return [
+    ...new Map(relations.map((relation) => [`${relation.fromId} ${relation.toId}`, relation])).values(),
+  ];
 }
 
 function missed({ kind, question, answers, replaced }, found, labels) {
