@@ -182,6 +182,8 @@ function inCookie(name: string): CredentialLocation {
 
 /** Shorter ones would be found in other values by chance. */
 const SHORTEST_COPY = 6;
+/** Headers that say what the message is: the password `application` must not take its content type away. */
+const OF_MESSAGE = /^(?:host|user-agent|transfer-encoding|accept(?:-.*)?|content-.*|mcp-.*)$/i;
 
 /**
  * Removes a credential where it is besides its location. Clients send it at several places at once, since gateways differ in where they
@@ -192,8 +194,9 @@ function removeCopies(ctx: RequestContext, credential: string): void {
   const { raw } = ctx.headers;
   for (let at = raw.length - 2; at >= 0; at -= 2) {
     const value = raw[at + 1] ?? '';
-    if (!value.includes(credential)) continue;
-    const isCookie = (raw[at] ?? '').toLowerCase() === 'cookie';
+    const name = raw[at] ?? '';
+    if (!value.includes(credential) || OF_MESSAGE.test(name)) continue;
+    const isCookie = name.toLowerCase() === 'cookie';
     const kept = value.split(isCookie ? ';' : '\n').filter((part) => !hasWhole(part, credential));
     if (kept.length === 0) raw.splice(at, 2);
     else raw[at + 1] = kept.join(';').trimStart();

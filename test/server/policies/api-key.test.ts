@@ -195,6 +195,21 @@ describe('apiKey location', () => {
     expect(Object.values(headers ?? {}).filter((value) => String(value).includes(KEY))).toEqual([`${KEY}0`]);
   });
 
+  test('a key that is a word of other headers leaves what the message is', async () => {
+    await using backend = await httpUpstream();
+    const apiKey = { mode: 'strict', keys: [{ key: 'application' }] };
+    await using gate = await proxyGateway(backend.address, { apiKey });
+    const described = {
+      'content-type': 'application/json',
+      accept: 'application/json',
+      'user-agent': 'application/1',
+    };
+    const headers = { ...bearer('application'), ...described, host: 'application', 'x-copy': 'application' };
+    expect((await send(gate.url, { headers })).status).toBe(200);
+    expect(backend.received[0]?.headers).toMatchObject({ ...described, host: 'application' });
+    expect(backend.received[0]?.headers).not.toHaveProperty('x-copy');
+  });
+
   test('apiKey reads the key from an expression', async () => {
     const location = { expression: 'request.headers["x-user"].split(":")[1]' };
     const { headers } = (await received(location, { headers: { 'x-user': `me:${KEY}`, 'x-a': '1' } })) ?? {};
