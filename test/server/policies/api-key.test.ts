@@ -202,7 +202,7 @@ describe('apiKey location', () => {
     const described = {
       'content-type': 'application/json',
       accept: 'application/json',
-      'user-agent': 'application/1',
+      'user-agent': 'my application',
     };
     const headers = { ...bearer('application'), ...described, host: 'application', 'x-copy': 'application' };
     expect((await send(gate.url, { headers })).status).toBe(200);
