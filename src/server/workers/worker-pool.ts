@@ -98,13 +98,8 @@ export class WorkerPool
     this.#state = new HeldState((key, event) => {
       for (const worker of this.#workers) worker.link.tell('event', key, event);
     });
-    this.sharing = {
-      state: this.#state,
-      instance: randomUUID(),
-      sessionKey: randomBytes(32),
-      index: 0,
-      count: options.count,
-    };
+    const own = { instance: randomUUID(), sessionKey: randomBytes(32) };
+    this.sharing = { state: this.#state, ...own, index: 0, count: options.count };
     this.#dispatcher = new Dispatcher(() => this.processes);
     this.#ports = new SharedPorts((portId, socket) => this.#dispatcher.add({ portId, socket }));
     this.traceSubscribers = new WorkerTraces(() => this.processes);
