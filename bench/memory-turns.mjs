@@ -2,7 +2,8 @@
 // bench memory-turns`. Recall at five: one of the turns that answer is among the first five. Latest first: of a value
 // that changed, the turn with the newest value is found, and none with an older value is before it. `indexed` is with
 // MEMORY_INDEX_CHAT. `marked` is, besides, with marks of exactly those turns that the questions say are outdated: the most that a
-// language model for extraction can bring.
+// language model for extraction can bring. With MEMORY_EXTRACTION_URL and MEMORY_EXTRACTION_MODEL, `extracted` is with the marks of that
+// model instead.
 //
 //   --half NAME         another set of memory/conversations than `held-out`: `work`, which nothing was fitted to either, or
 //                       `development` or `people`, which are for trying changes
@@ -16,11 +17,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { indexTurn } from '../src/adapter/memory/chat-index.ts';
 import { EmbeddingQueue } from '../src/adapter/memory/embed/embedding-queue.ts';
 import { createHashEmbedder } from '../src/adapter/memory/embed/hash-embedder.ts';
 import { createOnnxEmbedder } from '../src/adapter/memory/embed/onnx/onnx-embedder.ts';
+import { ExtractionQueue } from '../src/adapter/memory/extract/extraction-queue.ts';
+import { extractorFrom } from '../src/adapter/memory/extract/from-environment.ts';
 import { chatMessageId } from '../src/adapter/memory/ids.ts';
 import { openStore } from '../src/adapter/memory/open-store.ts';
 import { search } from '../src/adapter/memory/search/search.ts';
@@ -201,13 +205,28 @@ async function measure({ name, turns, questions }, embedder, label, tallies) {
       const found = await ask(`${label}, indexed`, asked);
       if (!embedder.isImmediate) tally(`${label}, indexed: ${asked.kind}`).count(found, asked);
     }
-    await store.putEntities([], marks(questions, labels), embedder.id);
-    for (const asked of questions) await ask(`${label}, indexed, marked`, asked);
+    const extractor = extractorFrom(process.env);
+    if (extractor === undefined) await store.putEntities([], marks(questions, labels), embedder.id);
+    else await extracted(searched, extractor);
+    for (const asked of questions)
+      await ask(`${label}, indexed, ${extractor === undefined ? 'marked' : 'extracted'}`, asked);
   } finally {
     await embeddings.close();
     await opened.removeNamespace(NAMESPACE);
     await opened.close();
     rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+/** Lets the model read all turns. */
+async function extracted(searched, extractor) {
+  const queue = new ExtractionQueue({ searched, extractor, log });
+  try {
+    queue.wake();
+    while ((await searched.store.unembeddedCount('extracted')) > 0) await delay(100);
+  } finally {
+    await queue.close();
+    await extractor.close();
   }
 }
 
