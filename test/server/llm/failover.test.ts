@@ -202,7 +202,7 @@ describe('a virtual model with failover', () => {
         streaming((response) => response.end(chunk({ content: 'Hello.' }) + FINISH + DONE)),
       );
       const models = [entry('first', first), entry('second', second)];
-      await using served = await failing(models, FIRST, SECOND, { limits: { streamIdle: 100 } });
+      await using served = await failing(models, FIRST, SECOND, { limits: { streamIdle: 1_000 } });
       const reply = await chat(served, { ...ASKED, stream: true });
       expect(reply.text).toBe(chunk({ content: 'Hello.' }) + FINISH + DONE);
       expect([first.received.length, second.received.length]).toEqual([1, 1]);
@@ -260,7 +260,7 @@ describe('a virtual model with failover', () => {
       streaming((response) => response.end(chunk({ content: 'Hello.' }) + FINISH + DONE)),
     );
     const models = [entry('first', first), entry('second', second)];
-    await using served = await failing(models, FIRST, SECOND, { limits: { streamIdle: 100 } });
+    await using served = await failing(models, FIRST, SECOND, { limits: { streamIdle: 1_000 } });
     const reply = await chat(served, { ...ASKED, stream: true });
     expect(reply.text).toBe(chunk({ content: 'Hello.' }) + FINISH + DONE);
   });
