@@ -5,14 +5,16 @@ import {
   chat,
   chunk,
   DONE,
+  EVERY_FORMAT,
   errorOf,
   FINISH,
   llmGateway,
   llmProvider,
+  modelsGateway,
   streaming,
   webhook,
 } from '../../kit/llm-provider.ts';
-import { send } from '../../kit/send.ts';
+import { type HttpReply, send } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
 
 // Minutes of silence are too long for a test.
@@ -231,19 +233,105 @@ describe('provider streams that end with an error', () => {
   });
 });
 
-test.each([
-  ['as it comes', {}],
-  ['guarded', { llm: { guardrails: { response: [webhook({ address: '127.0.0.1:1' })] } } }],
-])('a provider error with a 2xx status counts as a failure: %s', async (_, more) => {
-  const text = JSON.stringify({ error: { message: 'busy', code: 'overloaded' } });
-  await using provider = await llmProvider(answering(text));
-  await using served = await llmGateway(provider, more);
-  expect(await chat(served)).toMatchObject({ status: 200, text });
-  const line = await served.accessLine(1);
-  expect(line).toMatchObject({
-    'http.status': '200',
-    error: 'the provider responded with an error',
-    'error.type': 'overloaded',
+// maximhq/bifrost#4911: OpenRouter answers 200 if the provider behind it fails.
+describe('a provider error in an answer of status 200', () => {
+  const KEY_OF_GATEWAY = KEY.apiKey;
+  const told = { message: 'Provider returned error', code: 429 };
+  const text = '{"error":{"message":"Provider returned error","code":429}}';
+  const anthropic = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };
+  const google = { error: { code: 503, message: 'busy', status: 'UNAVAILABLE' } };
+
+  test.each<[string, object, object, number]>([
+    ['/chat/completions', {}, { error: told }, 429],
+    ['/chat/completions', { stream: true }, { error: told }, 429],
+    ['/chat/completions', {}, { error: told, choices: [] }, 429],
+    ['/chat/completions', {}, { error: { message: 'busy', code: 'overloaded' } }, 502],
+    ['/chat/completions', {}, { error: { message: 'busy', code: '503' } }, 503],
+    ['/completions', { prompt: 'Hi' }, { error: told }, 429],
+    ['/responses', { input: 'Hi' }, { error: told }, 429],
+    ['/embeddings', { input: 'Hi' }, { error: told }, 429],
+    ['/moderations', { input: 'Hi' }, { error: told }, 429],
+    ['/images/generations', { prompt: 'Hi' }, { error: told }, 429],
+    ['/audio/transcriptions', { file: 'x' }, { error: told }, 429],
+    ['/messages', { max_tokens: 9 }, anthropic, 529],
+    ['beta/models/acme-mini:generateContent', { contents: [] }, google, 503],
+    ['beta/models/acme-mini:embedContent', { content: {} }, google, 503],
+    ['beta/models/acme-mini:batchEmbedContents', { requests: [] }, google, 503],
+  ])('is an error for clients of %s with %j: %j is %d', async (path, members, answer, status) => {
+    await using provider = await llmProvider(answering(JSON.stringify(answer)));
+    for (const llm of [{}, { guardrails: { response: [{ regex: { rules: [{ builtin: 'ssn' }] } }] } }]) {
+      await using served = await llmGateway(provider, { llm });
+      const reply = await send(`${served.url}/v1${path}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ ...CHAT, ...members }),
+      });
+      expect([reply.status, JSON.parse(reply.text)]).toEqual([status, answer]);
+      const line = await served.accessLine(1);
+      expect(line['http.status']).toBe(String(status));
+      expect(line).not.toHaveProperty('gen_ai.usage.input_tokens');
+    }
   });
-  expect(line).not.toHaveProperty('gen_ai.usage.input_tokens');
+
+  test('goes to the next target, and a response that failed does, too', async () => {
+    let answer: object = { error: told };
+    await using first = await llmProvider((...call) => answering(JSON.stringify(answer))(...call));
+    await using second = await llmProvider();
+    const models = [first, second].map(({ address }, index) => ({
+      name: `m${index}`,
+      provider: EVERY_FORMAT,
+      params: { baseUrl: `http://${address}/v1` },
+      health: { eviction: { consecutiveFailures: 100 } },
+    }));
+    const targets = [0, 1].map((priority) => ({ model: `m${priority}`, priority }));
+    await using served = await modelsGateway(models, {
+      virtualModels: [{ name: 'safe', routing: { failover: { targets } } }],
+    });
+    const ask = (path: string): Promise<HttpReply> =>
+      send(`${served.url}/v1/${path}`, {
+        method: 'POST',
+        body: JSON.stringify({ ...CHAT, model: 'safe', input: 'Hi' }),
+      });
+    expect(JSON.parse((await ask('chat/completions')).text)).toHaveProperty('choices');
+    expect(JSON.parse((await ask('embeddings')).text)).toHaveProperty('data');
+    answer = {
+      object: 'response',
+      status: 'failed',
+      error: { code: 'server_error', message: 'no' },
+      output: [],
+    };
+    expect(JSON.parse((await ask('responses')).text)).toMatchObject({
+      object: 'response',
+      status: 'completed',
+    });
+    expect([first.received.length, second.received.length]).toEqual([3, 3]);
+  });
+
+  test('a response that failed is passed on, and counts as a failure', async () => {
+    const failed = JSON.stringify({ object: 'response', status: 'failed', error: { code: 'server_error' } });
+    await using provider = await llmProvider(answering(failed));
+    await using served = await llmGateway(provider);
+    const reply = await send(`${served.url}/v1/responses`, {
+      method: 'POST',
+      body: JSON.stringify({ model: 'm', input: 'Hi' }),
+    });
+    expect(reply).toMatchObject({ status: 200, text: failed });
+    expect(await served.accessLine(1)).toMatchObject({
+      'http.status': '200',
+      error: 'the provider responded with an error',
+      'error.type': 'server_error',
+    });
+  });
+
+  test("that refuses the gateway's credentials, or repeats its key", async () => {
+    let error = { message: `no key ${KEY_OF_GATEWAY}`, code: 401 };
+    await using provider = await llmProvider((...call) => answering(JSON.stringify({ error }))(...call));
+    await using served = await llmGateway(provider, { params: KEY });
+    expect(errorOf(await chat(served)).code).toBe('provider_auth_failed');
+    error = { ...error, code: 403 };
+    expect(await chat(served)).toMatchObject({
+      status: 403,
+      text: text.replace(told.message, 'no key <redacted>').replace('429', '403'),
+    });
+  });
 });

@@ -32,6 +32,7 @@ import { pathAtProvider, withModel } from '../request/endpoints.ts';
 import { translateEmbeddings } from '../translation/translated-embeddings.ts';
 import { translateReply } from '../translation/translated-reply.ts';
 import type { Translation } from '../translation/translation.ts';
+import { withStatusOfError } from './error-in-answer.ts';
 import { credentialRefused, refusesCredential } from './refused-credential.ts';
 import { startedReply } from './stream-start.ts';
 import { traceEviction } from './trace-events.ts';
@@ -90,6 +91,8 @@ export async function callProvider(ctx: RequestContext, model: Model, request: P
     answeredAt = performance.now();
     const started = request.awaitsOutput ? await startedReply(ctx, call, reply) : reply;
     outcome = model.health.judge(ctx, reply);
+    // An answer that says itself that it failed.
+    if (call.providerError !== undefined) outcome = { ...outcome, isFailure: true };
     return started;
   } finally {
     call.failed = outcome.isFailure;
@@ -172,24 +175,22 @@ async function sendToProvider(
     bodyIdle: (timeouts?.idle ?? call.limits.streamIdle) * (call.streaming ? 2 : 1),
     ...(timeout === undefined ? {} : { timeout }),
   });
-  const {
-    status,
-    headers: received,
-    body: answer,
-  } = await (ctx.observer === undefined ? sent : ctx.observer.call(upstream.address, sent));
-  rejectRedirect(ctx, status, received, answer);
-  if (call.format !== undefined) rejectWebPage(ctx, status, received, answer);
+  const answered = await (ctx.observer === undefined ? sent : ctx.observer.call(upstream.address, sent));
+  const { headers: received, body: answer } = answered;
+  rejectRedirect(ctx, answered.status, received, answer);
+  if (call.format !== undefined) rejectWebPage(ctx, answered.status, received, answer);
   ctx.reason = 'Upstream';
   removeFields(received.raw, NOT_RETURNED);
   const coding = received.all('content-encoding').join(', ').trim().toLowerCase();
   const isPlain = coding === '' || coding === 'identity';
-  const decoded = isPlain ? answer : await decodeResponse(ctx, received, answer, coding);
+  const plain = isPlain ? answer : await decodeResponse(ctx, received, answer, coding);
+  const reply = await withStatusOfError(ctx, call, type, { ...answered, body: plain });
+  const { status, body: decoded } = reply;
   if ((isReplaced || model.setsCredential) && refusesCredential(status, received)) {
     const refusal = await collectBody(ctx, decoded, undefined);
     call.providerError = errorInBody(redactKey(refusal, credential.encodings));
     throw credentialRefused(ctx, call, status);
   }
-  const reply = { status, headers: received, body: decoded };
   if (translation === undefined) return reply;
   return translation.kind === 'chat'
     ? translateReply(ctx, call, translation, reply, credential.encodings)

@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { AppError } from '../../../core/errors.ts';
 import { jsonIn } from '../../../core/foreign.ts';
-import { LIMITS } from '../../../core/limits.ts';
 import { resolverFor } from '../../expressions/variable.ts';
 import { writeChanged } from '../../kernel/json/changed-json.ts';
 import type { HeaderList } from '../../kernel/request/header-list.ts';
@@ -21,6 +20,7 @@ import { responseTexts } from '../guardrails/response-texts.ts';
 import { StreamGuard } from '../guardrails/stream-guard.ts';
 import type { LlmCall } from '../llm-call.ts';
 import { hasShape, isStrict, mayBeText, wrongAnswer, wrongShape } from './answer-shape.ts';
+import { heldAnswer } from './error-in-answer.ts';
 import { excerptOf } from './excerpt.ts';
 import { NonStreamingMeter, readNonStreaming, StreamMeter, withoutMark } from './response-meter.ts';
 import { LlmStream, recordFrames } from './stream.ts';
@@ -101,9 +101,7 @@ async function checkedReply(
   reply: Reply,
   body: UpstreamBody,
 ): Promise<Reply> {
-  const { bytes, isComplete } = await body.hold(LIMITS.checkedAnswerBytes).catch((error: unknown) => {
-    throw withEndpoint(ctx, error);
-  });
+  const { bytes, isComplete } = await heldAnswer(ctx, body);
   if (isComplete) {
     body.replaced();
     call.lastTokenAfter = performance.now() - ctx.timings.started;
@@ -119,16 +117,6 @@ async function checkedReply(
   }
   requireShape(ctx, call, readNonStreaming(call, bytes));
   return { ...reply, body: bytes };
-}
-
-/** The failure of a body, with the provider's address for the log unless the client has ended the call. */
-function withEndpoint({ endpoint, isAbandoned }: RequestContext, error: unknown): unknown {
-  if (isAbandoned || !(error instanceof AppError)) return error;
-  const { code, message } = error;
-  return new AppError(code, {
-    message,
-    detail: `${endpoint}: ${message.replace(/^upstream call failed: /, '')}`,
-  });
 }
 
 function requireShape(ctx: RequestContext, call: LlmCall, value: unknown): void {

@@ -56,13 +56,20 @@ const MOST_ERRORS = 5;
 
 /**
  * Reads the error of an event. The status of a stream is 200, so that of the error follows from its name: 500 for names that say
- * nothing of the request. Servers such as vLLM have the status itself in `code`.
+ * nothing of the request.
  */
 export function readEventError(body: unknown): ChatError {
-  const { type, code } = membersOf(membersOf(body)['error'] ?? body);
-  const isStatus = typeof code === 'number' && code >= 400 && code <= 599;
-  const status = isStatus ? code : (STATUSES.get(code) ?? STATUSES.get(type) ?? 500);
-  return readProviderError(body, status);
+  return readProviderError(body, statusOfError(body) ?? 500);
+}
+
+/**
+ * The HTTP status that an error means whose response has another: servers such as vLLM and OpenRouter have it in `code`, otherwise
+ * it follows from the name. Undefined if neither says one.
+ */
+export function statusOfError(body: unknown): number | undefined {
+  const { type, code, status } = membersOf(membersOf(body)['error'] ?? body);
+  const said = [code, status].find((each) => /^[45]\d\d$/.test(String(each)));
+  return said === undefined ? (STATUSES.get(code) ?? STATUSES.get(type)) : Number(said);
 }
 
 /** Statuses of errors of Anthropic and OpenAI, by their names. */

@@ -7,6 +7,7 @@ import { restoreCalls } from '../chat/client-tools.ts';
 import { isEmpty, objectOf } from '../chat/event-data.ts';
 import { eventsOf, ResponseCollector } from '../chat/event-response.ts';
 import { parseExactly } from '../chat/exact-json.ts';
+import { statusOfError } from '../chat/provider-error.ts';
 import { serverSentEvents } from '../chat/server-sent-events.ts';
 import { collectBody } from '../collect-body.ts';
 import { redactKey } from '../credentials.ts';
@@ -108,7 +109,7 @@ function read(
     const value = parseExactly(redactKey(bytes, keyEncodings).toString('utf8'));
     if (status < 200 || status > 299) return { error: provider.readError(value, status) };
     const body = objectOf(value) ?? invalid('it is not a JSON object');
-    // Some providers answer 200 with an error.
+    // A response of `/v1/responses` that failed.
     if (!isEmpty(body['error'])) return { error: failed(provider, body) };
     return { response: provider.readResponse(body) };
   } catch (error) {
@@ -127,7 +128,7 @@ function invalid(why: string): never {
 
 /** An error in a reply whose status says success. */
 function failed(provider: ProviderChatFormat, body: Json): ChatError {
-  return provider.readError(body, 502);
+  return provider.readError(body, statusOfError(body) ?? 502);
 }
 
 function collectEvents(

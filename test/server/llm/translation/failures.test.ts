@@ -80,7 +80,7 @@ describe('errors of a provider with another API', () => {
       for (const client of APIS.filter((each) => each !== api)) {
         const error = await failureOf(client, gate, false);
         expect(error.message).toContain('Slow down.');
-        expect(error).toMatchObject({ status: 502 });
+        expect(error).toMatchObject({ status: 429 });
       }
     },
   );
