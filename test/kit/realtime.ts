@@ -18,10 +18,12 @@ export interface RealtimeProvider extends AsyncDisposable {
   readonly closed: readonly (readonly [code: number, reason: string])[];
 }
 
-/** `onMessage` answers a text message; `refuse` answers handshakes instead. */
+/** `onMessage` answers a text message; `refuse` answers handshakes instead; `onOpen` begins a session. */
 export async function realtimeProvider(
   onMessage: (session: WebSocket, text: string) => unknown = () => undefined,
-  refuse?: { status: number; body: string },
+  refuse?: { status: number; body: string; header?: string },
+  onOpen: (session: WebSocket) => unknown = (session) =>
+    session.send(JSON.stringify({ type: 'session.created', session: { object: 'realtime.session' } })),
 ): Promise<RealtimeProvider> {
   const http = createServer();
   const server = new WebSocketServer({ noServer: true, handleProtocols: ([first]) => first ?? false });
@@ -33,7 +35,7 @@ export async function realtimeProvider(
     handshakes.push(request);
     if (refuse !== undefined) {
       socket.end(
-        `HTTP/1.1 ${refuse.status} No\r\ncontent-type: application/json\r\ncontent-length: ${refuse.body.length}\r\n\r\n${refuse.body}`,
+        `HTTP/1.1 ${refuse.status} No\r\n${refuse.header ?? 'x-a: b'}\r\ncontent-type: application/json\r\ncontent-length: ${refuse.body.length}\r\n\r\n${refuse.body}`,
       );
       return;
     }
@@ -49,7 +51,7 @@ export async function realtimeProvider(
           onMessage(session, text);
         }
       });
-      session.send(JSON.stringify({ type: 'session.created', session: { object: 'realtime.session' } }));
+      onOpen(session);
     });
   });
   http.listen(0, '127.0.0.1');

@@ -143,3 +143,13 @@ export function redactKey(bytes: Buffer, forms: readonly string[]): Buffer {
   const cleaned = forms.reduce((current, form) => current.replaceAll(form, '<redacted>'), text);
   return cleaned === text ? bytes : Buffer.from(cleaned, 'latin1');
 }
+
+/** Redacts the key in the reason of a closing frame, which has room for the beginning of a long key only. */
+export function redactReason(reason: Buffer, forms: readonly string[]): Buffer {
+  const text = redactKey(reason, forms).toString('latin1');
+  for (const form of forms)
+    for (let length = Math.min(form.length, text.length); length >= SHORTEST; length -= 1)
+      if (text.endsWith(form.slice(0, length)))
+        return Buffer.from(`${text.slice(0, -length)}<redacted>`, 'latin1');
+  return Buffer.from(text, 'latin1');
+}

@@ -19,7 +19,12 @@ const CATALOG = {
 
 function liveGateway(
   { baseUrl }: { baseUrl: string },
-  { model = {}, policies = {}, config = {} }: { model?: object; policies?: object; config?: object } = {},
+  {
+    model = {},
+    policies = {},
+    config = {},
+    llm = {},
+  }: { model?: object; policies?: object; config?: object; llm?: object } = {},
   options: TestGatewayOptions = {},
 ): Promise<TestGateway> {
   const params = { apiKey: 'sk-gateway-secret', baseUrl };
@@ -30,6 +35,7 @@ function liveGateway(
         port: 0,
         policies,
         models: [{ name: 'acme-live', provider: 'oaiCompat', params, ...model }],
+        ...llm,
       },
     }),
     options,
@@ -139,20 +145,81 @@ describe('a realtime session', () => {
     expect(provider.closed).toEqual([[code, reason]]);
   });
 
-  it('ends with code 1011, and an error in the access log, if the provider disconnects', async () => {
-    await using provider = await realtimeProvider();
+  // BerriAI/litellm#39851
+  const KEY = 'sk-gateway-secret';
+  const CREATED = JSON.stringify({ type: 'session.created' });
+  const LOST = 'the connection was closed without a closing frame';
+  it.each<[string, (session: WebSocket) => void, readonly [number, string], string | undefined, number]>([
+    ['disconnects', (it) => it.terminate(), [1011, 'the upstream has disconnected'], LOST, 1],
+    [
+      'disconnects after a message',
+      (it) => it.send(CREATED, () => it.terminate()),
+      [1011, 'the upstream has disconnected'],
+      LOST,
+      1,
+    ],
+    [
+      'refuses the key',
+      (it) => it.close(1008, `bad key ${KEY}`),
+      [1008, 'bad key <redacted>'],
+      'the connection was closed with code 1008: bad key <redacted>',
+      1,
+    ],
+    [
+      'refuses a key that is cut off',
+      (it) => it.close(4001, `bad ${KEY.slice(0, -1)}`),
+      [4001, 'bad <redacted>'],
+      'the connection was closed with code 4001: bad <redacted>',
+      1,
+    ],
+    [
+      'fails later',
+      (it) => it.send(CREATED, () => it.close(1011)),
+      [1011, ''],
+      'the connection was closed with code 1011',
+      1,
+    ],
+    // The client may be the reason.
+    [
+      'refuses a message',
+      (it) => it.send(CREATED, () => it.close(1008, 'policy')),
+      [1008, 'policy'],
+      'the connection was closed with code 1008: policy',
+      0,
+    ],
+    ['ends it', (it) => it.send(CREATED, () => it.close(1000, 'bye')), [1000, 'bye'], undefined, 0],
+  ])('of a provider that %s is told so, logged and counted', async (_, onOpen, closed, why, evictions) => {
+    await using provider = await realtimeProvider(undefined, undefined, onOpen);
+    await using gate = await liveGateway(
+      provider,
+      {
+        llm: {
+          virtualModels: [{ name: 'safe', routing: { failover: { targets: [{ model: 'acme-live' }] } } }],
+        },
+      },
+      { admin: true },
+    );
+    await using client = await realtimeClient(sessionUrl(gate, '?model=safe'));
+    expect(await client.closed).toEqual(closed);
+    const line = await gate.accessLine(1);
+    expect([line['error'], line['reason'], line['error.detail']?.replace(/^127\.0\.0\.1:\d+: /, '')]).toEqual(
+      why === undefined
+        ? [undefined, undefined, undefined]
+        : ['the session ended early', 'UpstreamFailure', why],
+    );
+    const dump = await (await fetch(`${gate.admin}/config_dump`)).text();
+    expect(dump.match(/"timesEjected": ?[1-9]/g)?.length ?? 0).toBe(evictions);
+  });
+
+  it("has events of the provider without the gateway's key", async () => {
+    const event = (key: string): string =>
+      JSON.stringify({ type: 'error', error: { message: `bad key ${key}` } });
+    await using provider = await realtimeProvider((session) => session.send(event(KEY)));
     await using gate = await liveGateway(provider);
     await using client = await realtimeClient(sessionUrl(gate));
-    await until(() => client.received.length === 1);
-    provider.sessions[0]?.terminate();
-    expect(await client.closed).toEqual([1011, 'the upstream has disconnected']);
-    expect(await gate.accessLine(1)).toMatchObject({
-      reason: 'UpstreamFailure',
-      error: 'the session ended early',
-      'error.detail': expect.stringMatching(
-        /^127\.0\.0\.1:\d+: the connection was closed without a closing frame$/,
-      ),
-    });
+    client.socket.send('{}');
+    await until(() => client.received.length === 2);
+    expect(client.received[1]).toBe(event('<redacted>'));
   });
 
   it('is closed at the provider if the client disconnects', async () => {
@@ -243,6 +310,21 @@ describe('a handshake', () => {
       '403 {"error":{"message":"bad key <redacted>","code":"invalid_api_key"}}',
     );
     expect(await gate.accessLine(1)).toMatchObject({ 'http.status': '403' });
+  });
+
+  it('gets headers of a refusal that say when to try again', async () => {
+    await using provider = await realtimeProvider(undefined, {
+      status: 429,
+      body: '{}',
+      header: `retry-after: 7\r\nset-cookie: a=b\r\nx-echo: ${'sk-gateway-secret'}`,
+    });
+    await using gate = await liveGateway(provider);
+    const answer = await exchange(
+      gate.port,
+      `GET /v1/realtime?model=acme-live HTTP/1.1\r\nhost: a\r\nconnection: upgrade, close\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: ${'A'.repeat(22)}==\r\n\r\n`,
+    );
+    expect(answer).toMatch(/^HTTP\/1.1 429 .*\r\nretry-after: 7\r\n/s);
+    expect(answer).not.toMatch(/set-cookie|x-echo/);
   });
 
   it("is answered with 502 if the provider does not accept the gateway's key", async () => {

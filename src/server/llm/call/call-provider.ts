@@ -47,7 +47,8 @@ const NOT_FORWARDED = new FieldNames([
   ...OVERRIDES,
 ]);
 
-const NOT_RETURNED = new FieldNames([
+/** Headers of a provider that clients do not get. */
+export const NOT_RETURNED = new FieldNames([
   // The client's cookies are not forwarded, so the provider would never get its own back.
   'set-cookie',
   // Addresses at the provider: a client that followed them would send its own key there.

@@ -2,23 +2,33 @@ import type { WebSocket } from 'ws';
 import { messageOf } from '../../../core/errors.ts';
 import { jsonIn } from '../../../core/foreign.ts';
 import { whileValid } from '../../kernel/admission.ts';
-import { FieldNames, HeaderList, OVERRIDES, withoutFields } from '../../kernel/request/header-list.ts';
+import {
+  FieldNames,
+  HeaderList,
+  OVERRIDES,
+  removeFields,
+  removeHopByHop,
+  withoutFields,
+} from '../../kernel/request/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { withoutParameters } from '../../kernel/request/request-target.ts';
 import { handshake } from '../../kernel/request/upgrade.ts';
 import type { LocalWebSocket } from '../../transport/web-socket/local-web-socket.ts';
 import type {
   RelayOptions,
+  RelayProblem,
   WebSocketRelay,
   WebSocketTarget,
 } from '../../transport/web-socket/web-socket-relay.ts';
 import { chargeBudget, reserveBudget } from '../call/budget.ts';
+import { NOT_RETURNED } from '../call/call-provider.ts';
 import { credentialRefused, refusesCredential } from '../call/refused-credential.ts';
 import { chargeSoFar } from '../call/token-limits.ts';
 import {
   dropCredentials,
   gatewayCredential,
   redactKey,
+  redactReason,
   removeHeadersWithKey,
   withoutCredentials,
 } from '../credentials.ts';
@@ -26,7 +36,7 @@ import { errorInBody, errorInEvent, llmError } from '../errors.ts';
 import type { Guardrails } from '../guardrails/guardrails.ts';
 import { membersOf } from '../json-members.ts';
 import { type LlmCall, llmCall } from '../llm-call.ts';
-import type { EndpointStats } from '../models/health.ts';
+import type { EndpointStats, Outcome } from '../models/health.ts';
 import { configuredName, type Model } from '../models/model.ts';
 import { addProviderHeaders, type OutgoingRequest } from '../providers/provider.ts';
 import { pathAtProvider, withoutVersion } from '../request/endpoints.ts';
@@ -112,22 +122,38 @@ export async function openRealtime(ctx: RequestContext, session: RealtimeSession
   call.progress = 'sent';
   const startedAt = performance.now();
   stats.callStarted();
-  let status = 0;
+  let outcome: Outcome | undefined = { status: 0, isFailure: true };
   try {
     const opened = await connectWebSocket(target, ctx.signal);
-    status = 'status' in opened ? opened.status : 101;
     ctx.reason = 'Upstream';
-    if ('status' in opened) return refused(ctx, call, model, opened);
-    const relay = new WebSocketRelay(opened as WebSocket, relayOptions(ctx, call, session));
+    if ('status' in opened) {
+      outcome = model.health.judge(ctx, opened);
+      return refused(ctx, call, model, opened);
+    }
+    // The session may still break.
+    outcome = undefined;
+    const relay = new WebSocketRelay(opened as WebSocket, {
+      ...relayOptions(ctx, call, session, (isFailure) => void stats.callEnded({ status: 101, isFailure })),
+      redact: redactionOf(gatewayCredential(ctx, model).encodings),
+    });
     ctx.running = relay;
     endWhenRefused(ctx, relay);
     call.progress = 'responding';
-    return { status, headers: new HeaderList([]), body: relay };
+    return { status: 101, headers: new HeaderList([]), body: relay };
   } finally {
-    const isFailure = status === 0 || status >= 500 || status === 429;
-    stats.callAnswered(isFailure ? undefined : performance.now() - startedAt);
-    await stats.callEnded({ status, isFailure });
+    stats.callAnswered(outcome?.isFailure === true ? undefined : performance.now() - startedAt);
+    if (outcome !== undefined) await stats.callEnded(outcome);
   }
+}
+
+/** Removes the provider's key from what the provider sends, as from answers over HTTP. Nothing is parsed for it. */
+function redactionOf(encodings: readonly string[]): RelayOptions['redact'] {
+  if (encodings.length === 0) return undefined;
+  return {
+    message: (bytes) =>
+      encodings.some((form) => bytes.includes(form)) ? redactKey(bytes, encodings) : bytes,
+    reason: (bytes) => redactReason(bytes, encodings),
+  };
 }
 
 /** A session that the gateway itself answers, of the built-in model. */
@@ -232,19 +258,20 @@ function refused(
   if ((isReplaced || model.setsCredential) && refusesCredential(status, headers))
     throw credentialRefused(ctx, call, status);
   removeHeadersWithKey(headers, encodings);
-  const type = headers.get('content-type') ?? 'application/json';
+  removeHopByHop(headers);
+  removeFields(headers.raw, NOT_RETURNED);
+  // Only the beginning of the body was read.
+  headers.delete('content-length');
+  if (!headers.has('content-type')) headers.append('content-type', 'application/json');
   // A 3xx would send the client elsewhere, with its own key.
-  return {
-    status: status < 400 ? 502 : status,
-    headers: new HeaderList(['content-type', type]),
-    body: cleaned,
-  };
+  return { status: status < 400 ? 502 : status, headers, body: cleaned };
 }
 
 function relayOptions(
   ctx: RequestContext,
   call: LlmCall,
   { guardrails: { request, response }, requested }: RealtimeSession,
+  settle?: (isFailure: boolean) => void,
 ): RelayOptions {
   const streamed = response.filter(({ checksStreams }) => checksStreams);
   const models = realtimeModels(ctx, requested);
@@ -256,6 +283,7 @@ function relayOptions(
     received: (message) => readEvent(ctx, call, message),
     ended: (problem) => {
       call.progress = 'complete';
+      settle?.(isOfProvider(problem, call));
       if (problem === undefined) return;
       ctx.reason = problem.side === 'upstream' ? 'UpstreamFailure' : 'ClientClosed';
       if (problem.side === 'client') return;
@@ -264,6 +292,17 @@ function relayOptions(
     },
   };
 }
+
+/**
+ * Whether a session broke because of its provider. After the first message, only some codes say so: others, such as 1008 and 1009,
+ * may be about what the client has sent, and those of applications (from 3000) are often the end of a session's time.
+ */
+const isOfProvider = (problem: RelayProblem | undefined, { firstTokenAfter }: LlmCall): boolean =>
+  problem?.side === 'upstream' &&
+  (firstTokenAfter === undefined || problem.code === undefined || OF_SERVER.has(problem.code));
+
+/** Internal error, service restart, try again later, bad gateway (registry of RFC 6455 §11.7). */
+const OF_SERVER: ReadonlySet<number> = new Set([1011, 1012, 1013, 1014]);
 
 type Check = NonNullable<RelayOptions['check']>;
 

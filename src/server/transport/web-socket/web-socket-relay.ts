@@ -122,16 +122,25 @@ export interface RelayOptions {
    * more is read from the upstream. What is held when the upstream closes is not sent.
    */
   readonly release?: ((message: Buffer, isBinary: boolean) => Promise<Released>) | undefined;
+  /** Removes secrets from each message of the upstream, and from its reason to close. */
+  readonly redact?: Redact | undefined;
   /** Called with each text message of the upstream, before it is sent to the client. */
   readonly received?: (message: Buffer) => void;
   /** Called once when both sides are closed, with what went wrong, if anything did. */
   readonly ended?: (problem: RelayProblem | undefined) => void;
 }
 
-/** Why a relay ended, unless by a closing frame. */
+export interface Redact {
+  message(bytes: Buffer): Buffer;
+  reason(bytes: Buffer): Buffer;
+}
+
+/** Why a relay ended, unless a side closed it as usual. */
 export interface RelayProblem {
   readonly side: 'client' | 'upstream';
   readonly why: string;
+  /** The closing code of the upstream, if it sent one. */
+  readonly code?: number;
 }
 
 /**
@@ -150,6 +159,8 @@ export class WebSocketRelay implements Takeover, RunningWork {
   /** Resolves when all messages that the upstream has sent were checked. */
   #releasing: Promise<void> | undefined;
   #isBlocked = false;
+  /** Whether the gateway itself has closed the sides. */
+  #isClosing = false;
   #open = 2;
   #refusal: string | undefined;
   /** Called when the session has ended. */
@@ -178,6 +189,7 @@ export class WebSocketRelay implements Takeover, RunningWork {
   }
 
   abandoned(): void {
+    this.#isClosing = true;
     this.#upstream.terminate();
     this.#client?.terminate();
   }
@@ -213,12 +225,13 @@ export class WebSocketRelay implements Takeover, RunningWork {
         this.#failed('upstream', error);
       }
     });
-    const { release } = this.#options;
-    this.#connect(
-      upstream,
-      client,
-      'upstream',
-      release && ((data, isBinary) => this.#release(client, bytesOf(data), isBinary, release)),
+    const { release, redact } = this.#options;
+    const redacted = (data: RawData): RawData =>
+      redact === undefined ? data : redact.message(bytesOf(data));
+    this.#connect(upstream, client, 'upstream', (data, isBinary) =>
+      release === undefined
+        ? pass(redacted(data), isBinary, upstream, client)
+        : this.#release(client, bytesOf(redacted(data)), isBinary, release),
     );
     this.#timer = setInterval(() => this.#ping(), LIMITS.webSocketPing);
     upstream.resume();
@@ -236,11 +249,19 @@ export class WebSocketRelay implements Takeover, RunningWork {
     from.on('error', (error) => {
       this.#problem ??= { side, why: error.message };
     });
-    const closed = (code: number, reason: Buffer): void => {
+    const closed = (code: number, sent: Buffer): void => {
       // A paused side would never read the closing frame of the other.
       to.resume();
+      const reason = side === 'upstream' ? this.#reasonWithoutSecrets(sent) : sent;
+      // Otherwise it is the answer to a closing frame.
+      const isFirst = this.#open === 2 && !this.#isClosing;
+      if (isFirst && side === 'upstream' && !USUAL.has(code)) {
+        const said = reason.length === 0 ? '' : `: ${reason.toString()}`;
+        this.#problem ??= { side, why: `the connection was closed with code ${code}${said}`, code };
+      }
       if (code === ABNORMAL) {
-        this.#problem ??= { side, why: 'the connection was closed without a closing frame' };
+        if (!this.#isClosing)
+          this.#problem ??= { side, why: 'the connection was closed without a closing frame' };
         to.close(side === 'client' ? GOING_AWAY : INTERNAL_ERROR, `the ${side} has disconnected`);
       } else to.close(code === NO_STATUS ? undefined : code, reason);
       this.#open -= 1;
@@ -252,6 +273,11 @@ export class WebSocketRelay implements Takeover, RunningWork {
       if (unsent === undefined) closed(code, reason);
       else void unsent.then(() => closed(code, reason));
     });
+  }
+
+  #reasonWithoutSecrets(sent: Buffer): Buffer {
+    const reason = this.#options.redact?.reason(sent) ?? sent;
+    return reason.length > LONGEST_REASON ? Buffer.alloc(0) : reason;
   }
 
   #check(
@@ -322,6 +348,7 @@ export class WebSocketRelay implements Takeover, RunningWork {
   }
 
   #close(code: number, reason: string): void {
+    this.#isClosing = true;
     for (const side of [this.#client, this.#upstream]) side?.close(code, reason);
   }
 
@@ -360,5 +387,9 @@ export const BLOCKED = 'a message was blocked';
 const NO_STATUS = 1005;
 const ABNORMAL = 1006;
 const GOING_AWAY = 1001;
+/** Codes of a session that is over. A lost connection has no code. */
+const USUAL: ReadonlySet<number> = new Set([1000, GOING_AWAY, NO_STATUS, ABNORMAL]);
+/** RFC 6455 §5.5: a control frame has 125 bytes at most, of which two are the code. */
+const LONGEST_REASON = 123;
 export const POLICY_VIOLATION = 1008;
 export const INTERNAL_ERROR = 1011;
