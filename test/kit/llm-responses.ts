@@ -1,5 +1,11 @@
 import fc from 'fast-check';
-import type { Answer, ChatEvent, ChatRequest, ChatResponse, Part } from '../../src/server/llm/chat/chat.ts';
+import type {
+  Answer,
+  AnswerPart,
+  ChatEvent,
+  ChatRequest,
+  ChatResponse,
+} from '../../src/server/llm/chat/chat.ts';
 import type { ChatFormat } from '../../src/server/llm/chat/chat-format.ts';
 import { eventsOf } from '../../src/server/llm/chat/event-response.ts';
 
@@ -23,7 +29,7 @@ const args = fc
   .dictionary(fc.stringMatching(/^[a-z]{1,5}$/), text, { maxKeys: 3 })
   .map((value) => JSON.stringify(value));
 
-const part: fc.Arbitrary<Part> = fc.oneof(
+const part: fc.Arbitrary<AnswerPart> = fc.oneof(
   text.map((value) => ({ type: 'text' as const, text: value })),
   fc.record({
     type: fc.constant('reasoning' as const),

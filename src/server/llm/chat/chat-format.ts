@@ -1,4 +1,4 @@
-import type { ChatError, ChatEvent, ChatRequest, ChatResponse } from './chat.ts';
+import type { ChatError, ChatEvent, ChatRequest, ChatResponse, ChatUsage } from './chat.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -21,6 +21,8 @@ export interface ProviderChatFormat {
   /** Throws `Untranslatable` for what this format cannot express. */
   writeRequest(request: ChatRequest): Json;
   readResponse(body: Json): ChatResponse;
+  /** The token counts of a complete response, which is paid for even if it cannot be read otherwise. */
+  readUsage(body: Json): ChatUsage | undefined;
   readError(body: unknown, status: number): ChatError;
   /** Splits the bytes of a provider's stream. Default: server-sent events. */
   readonly framing?: Framing;
@@ -61,6 +63,8 @@ export interface StreamEvent {
 }
 
 export interface EventReader {
+  /** The token counts reported so far. */
+  readonly usage: ChatUsage | undefined;
   /**
    * The events in the data of one server-sent event (`type` is its `event` field). Throws `Untranslatable` for content
    * that only this format has.
@@ -87,5 +91,16 @@ export class Untranslatable extends Error {
     super(why === undefined ? what : `${what}: ${why}`);
     this.what = what;
     this.why = why;
+  }
+}
+
+/** A model that failed: formats have no reason to stop for that, and an empty answer would look like the end of the work. */
+export class Unfinished extends Untranslatable {
+  /** What the provider says of it. It may quote output of the model, so guardrails have to read it. */
+  readonly said: string | undefined;
+
+  constructor(what: string, said?: string) {
+    super(what, 'the model ended without a complete answer');
+    this.said = said;
   }
 }

@@ -206,8 +206,11 @@ export interface ChatResponse {
   readonly serviceTier?: string;
 }
 
+/** What models answer in every format of clients. Readers refuse other content, such as images. */
+export type AnswerPart = Extract<Part, { type: StartedPart['type'] }>;
+
 export interface Answer {
-  readonly parts: readonly Part[];
+  readonly parts: readonly AnswerPart[];
   readonly stop: StopReason;
   /** The stop sequence that ended the answer. */
   readonly stopSequence?: string;

@@ -1,4 +1,4 @@
-import type { ChatRequest, ChatResponse, ClientTool, Part, StartedPart, Tool } from './chat.ts';
+import type { AnswerPart, ChatRequest, ChatResponse, ClientTool, StartedPart, Tool } from './chat.ts';
 import { customInput } from './custom-tools.ts';
 
 /**
@@ -16,7 +16,7 @@ export function nameInNamespace(namespace: string, name: string): string {
 }
 
 /** The start of a call as the client knows the tool. `isCustom`: its arguments are to be turned into an input, too. */
-export function restoreStart<T extends Extract<StartedPart | Part, { type: 'toolCall' }>>(
+export function restoreStart<T extends Extract<StartedPart | AnswerPart, { type: 'toolCall' }>>(
   call: T,
   request: ChatRequest,
 ): T & { readonly client?: ClientTool } {
@@ -32,7 +32,7 @@ export function restoreStart<T extends Extract<StartedPart | Part, { type: 'tool
 
 /** The response with calls as the client declared the tools. */
 export function restoreCalls(response: ChatResponse, request: ChatRequest): ChatResponse {
-  const restore = (part: Part): Part => {
+  const restore = (part: AnswerPart): AnswerPart => {
     if (part.type !== 'toolCall') return part;
     const call = restoreStart(part, request);
     const wasFunction = part.isCustom !== true && call.isCustom === true;

@@ -1,5 +1,4 @@
-import type { Answer, ChatEvent, ChatResponse, Part, ReasoningPart, StartedPart } from './chat.ts';
-import { Untranslatable } from './chat-format.ts';
+import type { Answer, AnswerPart, ChatEvent, ChatResponse, ReasoningPart, StartedPart } from './chat.ts';
 import { defined } from './defined.ts';
 import { HeldText } from './held-text.ts';
 
@@ -21,7 +20,7 @@ export function* eventsOf(response: ChatResponse): Generator<ChatEvent> {
   yield defined({ type: 'end' as const, usage });
 }
 
-function* partEvents(content: Part, part: number, answer: number): Generator<ChatEvent> {
+function* partEvents(content: AnswerPart, part: number, answer: number): Generator<ChatEvent> {
   const [started, text] = startOf(content);
   yield { type: 'partStart', part, answer, content: started };
   if (text !== '') yield { type: 'delta', part, text };
@@ -30,7 +29,7 @@ function* partEvents(content: Part, part: number, answer: number): Generator<Cha
   yield { type: 'partEnd', part };
 }
 
-function startOf(part: Part): [start: StartedPart, text: string] {
+function startOf(part: AnswerPart): [start: StartedPart, text: string] {
   switch (part.type) {
     case 'text':
     case 'refusal':
@@ -43,8 +42,6 @@ function startOf(part: Part): [start: StartedPart, text: string] {
       const { type, id, name, isCustom } = part;
       return [defined({ type, id, name, isCustom }), part.arguments];
     }
-    default:
-      throw new Untranslatable(`a part of type ${part.type} in a response`);
   }
 }
 
@@ -113,7 +110,7 @@ export class ResponseCollector {
   }
 
   /** A part as far as it was received. Throws if it was not started. */
-  partOf(number: number): Part {
+  partOf(number: number): AnswerPart {
     return partOf(this.#part(number));
   }
 
@@ -134,7 +131,7 @@ export class ResponseCollector {
   }
 }
 
-function partOf({ start, text, signature, encrypted }: OpenPart): Part {
+function partOf({ start, text, signature, encrypted }: OpenPart): AnswerPart {
   switch (start.type) {
     case 'text':
     case 'refusal':

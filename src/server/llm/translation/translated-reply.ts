@@ -1,8 +1,14 @@
 import type { HeaderList } from '../../kernel/request/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import type { UpstreamBody } from '../../transport/upstream/upstream-body.ts';
-import type { ChatError, ChatEvent, ChatResponse } from '../chat/chat.ts';
-import { type Json, type ProviderChatFormat, Untranslatable } from '../chat/chat-format.ts';
+import type { ChatError, ChatEvent, ChatResponse, ChatUsage } from '../chat/chat.ts';
+import {
+  type EventReader,
+  type Json,
+  type ProviderChatFormat,
+  Unfinished,
+  Untranslatable,
+} from '../chat/chat-format.ts';
 import { restoreCalls } from '../chat/client-tools.ts';
 import { isEmpty, objectOf } from '../chat/event-data.ts';
 import { eventsOf, ResponseCollector } from '../chat/event-response.ts';
@@ -11,10 +17,10 @@ import { statusOfError } from '../chat/provider-error.ts';
 import { serverSentEvents } from '../chat/server-sent-events.ts';
 import { collectBody } from '../collect-body.ts';
 import { redactKey } from '../credentials.ts';
-import { llmError } from '../errors.ts';
+import { LlmError, llmError } from '../errors.ts';
 import type { LlmCall } from '../llm-call.ts';
-import { largerUsage } from '../usage.ts';
 import { CustomCallRestorer } from './custom-call-events.ts';
+import { EventOrder } from './event-order.ts';
 import { TranslatedBody } from './translated-body.ts';
 import type { ChatTranslation } from './translation.ts';
 
@@ -45,7 +51,7 @@ export async function translateReply(
   }
   const bytes = await collectBody(ctx, body, undefined);
   call.lastTokenAfter = performance.now() - ctx.timings.started;
-  const result = read(ctx, translation, isStream, { status, bytes, keyEncodings });
+  const result = read(ctx, call, translation, isStream, { status, bytes, keyEncodings });
   if ('error' in result) {
     headers.set('content-type', JSON_TYPE);
     const { retryAfter } = result.error;
@@ -71,50 +77,97 @@ function streamBody(
   body: UpstreamBody,
 ): UpstreamBody {
   const restorer = new CustomCallRestorer(request);
+  const reader = provider.eventReader();
   call.providerUsage = null;
   return new TranslatedBody(body, {
     splitter: (provider.framing ?? serverSentEvents).splitter(call.limits.streamFrameBytes),
-    reader: provider.eventReader(),
+    reader,
     writer: client.eventWriter(request),
     pingAfter: call.limits.translatedStreamPing,
     change: (event) => {
-      if ((event.type === 'start' || event.type === 'end') && event.usage !== undefined)
-        call.providerUsage = largerUsage(call.providerUsage ?? undefined, event.usage) ?? null;
+      call.providerUsage = reader.usage ?? null;
       return restorer.read(event.type === 'start' ? named(event, request) : event);
     },
     onFailure: (error) => {
       // What readers throw of a provider's data is an `Error`; others are mistakes of the gateway.
       if (error instanceof TypeError || error instanceof RangeError) ctx.internalError ??= error;
       const why = error instanceof Untranslatable ? `it has \`${error.message}\`` : String(error);
+      call.providerUsage = reader.usage ?? null;
       ctx.error ??= UNTRANSLATABLE;
       ctx.errorDetail ??= `${ctx.endpoint}: ${why}`;
       ctx.reason = 'UpstreamFailure';
-      return { type: 'error', error: { message: UNTRANSLATABLE, status: 502, code: 'upstream_failed' } };
+      return { type: 'error', error: clientError(error) };
     },
   }).body;
 }
 
-const UNTRANSLATABLE = "failed to process LLM response: it cannot be translated to the client's format";
+const FAILED = 'failed to process LLM response';
+const UNTRANSLATABLE = `${FAILED}: it cannot be translated to the client's format`;
+
+/** Of a provider's names and sentences, in characters. */
+const MOST_NAMED = 200;
+const MOST_SAID = 1_000;
+
+/** What the client reads of an answer that cannot be read. */
+function clientError(error: unknown): ChatError {
+  return { message: clientMessage(error), status: 502, code: 'upstream_failed' };
+}
+
+function clientMessage(error: unknown): string {
+  if (!(error instanceof Untranslatable)) return UNTRANSLATABLE;
+  const what = error.what.slice(0, MOST_NAMED);
+  if (!(error instanceof Unfinished))
+    return `${UNTRANSLATABLE}: it has \`${what}\`${error.why === undefined ? '' : `: ${error.why}`}`;
+  const said = error.said === undefined ? '' : `: ${error.said.slice(0, MOST_SAID)}`;
+  return `${FAILED}: ${String(error.why)} (${what})${said}`;
+}
 
 /** Reads a complete reply. */
 function read(
   ctx: RequestContext,
+  call: LlmCall,
   { provider }: ChatTranslation,
   isStream: boolean,
   reply: { readonly status: number; readonly bytes: Buffer; readonly keyEncodings: readonly string[] },
 ): { readonly response: ChatResponse } | { readonly error: ChatError } {
   const { status, bytes, keyEncodings } = reply;
+  let used = (): ChatUsage | undefined => undefined;
   try {
-    if (isStream) return collectEvents(provider, bytes);
+    if (isStream) {
+      const reader = provider.eventReader();
+      used = () => reader.usage;
+      return collectEvents(provider, reader, bytes);
+    }
     const value = parseExactly(redactKey(bytes, keyEncodings).toString('utf8'));
     if (status < 200 || status > 299) return { error: provider.readError(value, status) };
     const body = objectOf(value) ?? invalid('it is not a JSON object');
     // A response of `/v1/responses` that failed.
     if (!isEmpty(body['error'])) return { error: failed(provider, body) };
+    used = () => provider.readUsage(body);
     return { response: provider.readResponse(body) };
   } catch (error) {
-    throw llmError('upstream_invalid', 'upstream_failed', UNTRANSLATABLE, detailOf(ctx, error));
+    // The provider charges for it.
+    call.providerUsage = used() ?? null;
+    return { error: unreadable(ctx, error) };
   }
+}
+
+/**
+ * The error for an answer that cannot be read; throws it as an `AppError` (502) if only the gateway has words for it. Each try of the
+ * client is paid for: it may bring another answer if the model failed, but has the same content otherwise.
+ */
+function unreadable(ctx: RequestContext, error: unknown): ChatError {
+  // A reply, so that guardrails read what the provider says.
+  if (error instanceof Unfinished) {
+    ctx.errorDetail ??= detailOf(ctx, error);
+    return clientError(error);
+  }
+  const headers = error instanceof Untranslatable ? ['x-should-retry', 'false'] : [];
+  throw new LlmError('upstream_invalid', 'upstream_failed', {
+    message: clientMessage(error),
+    detail: detailOf(ctx, error),
+    headers,
+  });
 }
 
 function detailOf({ endpoint }: RequestContext, error: unknown): string {
@@ -133,14 +186,16 @@ function failed(provider: ProviderChatFormat, body: Json): ChatError {
 
 function collectEvents(
   provider: ProviderChatFormat,
+  reader: EventReader,
   bytes: Buffer,
 ): { readonly response: ChatResponse } | { readonly error: ChatError } {
   const splitter = (provider.framing ?? serverSentEvents).splitter(bytes.length);
-  const reader = provider.eventReader();
-  const events: ChatEvent[] = [...splitter.push(bytes), ...splitter.end()].flatMap(({ data, type }) =>
+  const read: ChatEvent[] = [...splitter.push(bytes), ...splitter.end()].flatMap(({ data, type }) =>
     reader.read(data, type),
   );
-  events.push(...reader.end());
+  read.push(...reader.end());
+  const order = new EventOrder();
+  const events = read.flatMap((event) => [...order.completed(event)]);
   const collector = new ResponseCollector();
   for (const event of events) {
     if (event.type === 'error') return { error: event.error };

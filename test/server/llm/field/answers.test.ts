@@ -1,9 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { field, HELLO } from './field.ts';
+import { assembled } from '../../../kit/llm-exchange.ts';
+import { type Answered, field, HELLO } from './field.ts';
 
 // What clients get of answers, and what is counted. Each test names the report that its input is from.
 
 const ask = field();
+const CARD = '4111 1111 1111 1111';
+const guarded = field({ guardrails: { response: [{ regex: { rules: [{ builtin: 'creditCard' }] } }] } });
 const chat = { messages: [{ role: 'user', content: 'Hi' }] };
 const messages = { ...chat, max_tokens: 50 };
 
@@ -138,21 +141,131 @@ describe('answers that were cut', () => {
   );
 });
 
+describe('content that only its provider has', () => {
+  const PNG = 'iVBORw0KGgo=';
+  const image = { image: { format: 'png', source: { bytes: PNG } } };
+  const usage = { inputTokens: 5, outputTokens: 3, totalTokens: 8 };
+  const parts = [{ inlineData: { mimeType: 'image/png', data: PNG } }];
+  const drawn = {
+    candidates: [{ content: { role: 'model', parts }, finishReason: 'STOP' }],
+    usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 3 },
+  };
+  const events: readonly (readonly [string, object])[] = [
+    ['messageStart', { role: 'assistant' }],
+    ['contentBlockStart', { contentBlockIndex: 0, start: image }],
+    ['contentBlockStop', { contentBlockIndex: 0 }],
+    ['messageStop', { stopReason: 'end_turn' }],
+    ['metadata', { usage }],
+  ];
+
+  // maximhq/bifrost#7357
+  test.each([
+    ['completions', 'generateContent'],
+    ['messages', 'generateContent'],
+    ['responses', 'generateContent'],
+    ['completions', 'bedrock'],
+    ['messages', 'bedrock'],
+    ['responses', 'bedrock'],
+  ] as const)('an image is refused, not left out, for %s of %s', async (client, provider) => {
+    const request = client === 'responses' ? { input: 'Draw' } : messages;
+    const output = { message: { role: 'assistant', content: [image] } };
+    const whole = await ask(client, provider, request, {
+      body: provider === 'bedrock' ? { output, stopReason: 'end_turn', usage } : drawn,
+    });
+    expect(whole.status).toBe(502);
+    // Clients would pay for each other try.
+    expect(whole.headers['x-should-retry']).toBe('false');
+    const streamed = await ask(
+      client,
+      provider,
+      { ...request, stream: true },
+      { events: provider === 'bedrock' ? events : [drawn] },
+    );
+    expect(assembled(client, streamed.text)).toMatchObject({ hasEnded: false, text: '' });
+    for (const { text, line } of [whole, streamed]) {
+      // Bedrock counts at the end of a stream, which is not waited for.
+      if (provider !== 'bedrock' || text === whole.text)
+        expect(line).toMatchObject({ 'gen_ai.usage.input_tokens': '5' });
+      expect(text).toMatch(/cannot be translated.*(?:inlineData|image)/);
+    }
+  });
+});
+
 describe('failures', () => {
-  // BerriAI/litellm#21744
-  test.each(['completions', 'messages', 'responses'] as const)(
-    'a call that Gemini could not finish is an error for %s, not an empty answer',
-    async (client) => {
-      const body = {
-        candidates: [
-          { content: {}, finishReason: 'MALFORMED_FUNCTION_CALL', finishMessage: 'Malformed call' },
+  const failed = (finishReason: string): object => ({
+    candidates: [{ content: {}, finishReason, finishMessage: `because ${CARD}`, index: 0 }],
+    usageMetadata: { promptTokenCount: 19, thoughtsTokenCount: 21, totalTokenCount: 40 },
+  });
+  const malformed = {
+    output: { message: { role: 'assistant', content: [] } },
+    stopReason: 'malformed_tool_use',
+    usage: { inputTokens: 19, outputTokens: 21, totalTokens: 40 },
+  };
+  const broken: Readonly<Record<string, readonly ['generateContent' | 'bedrock', Answered]>> = {
+    OTHER: ['generateContent', { body: failed('OTHER') }],
+    UNEXPECTED_TOOL_CALL: ['generateContent', { body: failed('UNEXPECTED_TOOL_CALL') }],
+    MALFORMED_FUNCTION_CALL: ['generateContent', { events: [failed('MALFORMED_FUNCTION_CALL')] }],
+    malformed_tool_use: ['bedrock', { body: malformed }],
+    'malformed_tool_use, ': [
+      'bedrock',
+      {
+        events: [
+          ['messageStart', { role: 'assistant' }],
+          ['messageStop', { stopReason: 'malformed_tool_use' }],
+          ['metadata', { usage: malformed.usage }],
         ],
-        usageMetadata: { promptTokenCount: 5, totalTokenCount: 5 },
-      };
-      const request = client === 'responses' ? { input: 'Hi' } : messages;
-      const { status, got } = await ask(client, 'generateContent', request, { body });
-      expect(status).toBeGreaterThanOrEqual(500);
-      expect(got.error.message).not.toBe('');
+      },
+    ],
+  };
+  const requests = { completions: messages, messages, responses: { input: 'Hi' } };
+  const charged = { 'gen_ai.usage.input_tokens': '19', 'gen_ai.usage.output_tokens': '21' };
+
+  // BerriAI/litellm#21744, BerriAI/litellm#40477
+  test.each(Object.keys(broken))('an answer that ended with %s is an error that says so', async (name) => {
+    const [provider, answered] = broken[name] ?? ['bedrock', {}];
+    for (const client of ['completions', 'messages', 'responses'] as const)
+      for (const stream of [false, true]) {
+        const { status, text, headers, line } = await guarded(
+          client,
+          provider,
+          { ...requests[client], stream },
+          answered,
+        );
+        if (answered.events === undefined || !stream) expect(status).toBe(502);
+        expect(text).toContain(
+          `without a complete answer (${provider === 'bedrock' ? 'stop' : 'finish'}Reason`,
+        );
+        expect(text).toContain(name.replace(', ', ''));
+        // What the provider says may quote the model.
+        if (provider === 'generateContent') expect(text).toContain('because <CREDIT_CARD>');
+        expect(headers).not.toHaveProperty('x-should-retry');
+        expect(line).toMatchObject({ ...charged, 'error.detail': expect.stringContaining('Reason') });
+      }
+  });
+
+  // BerriAI/litellm#40477
+  test.each(['completions', 'messages', 'responses'] as const)(
+    'an image that Gemini did not draw is a filtered answer with the reason for %s',
+    async (client) => {
+      for (const stream of [false, true])
+        for (const events of [undefined, [failed('NO_IMAGE')]]) {
+          const { status, text, line } = await guarded(
+            client,
+            'generateContent',
+            { ...requests[client], stream },
+            events === undefined ? { body: failed('NO_IMAGE') } : { events },
+          );
+          expect(status).toBe(200);
+          expect(text).toContain('because <CREDIT_CARD>');
+          expect(text).toContain(
+            {
+              completions: '"finish_reason":"content_filter"',
+              messages: '"stop_reason":"refusal"',
+              responses: '"incomplete_details":{"reason":"content_filter"}',
+            }[client],
+          );
+          expect(line).toMatchObject(charged);
+        }
     },
   );
 

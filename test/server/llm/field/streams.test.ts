@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { assembled } from '../../../kit/llm-exchange.ts';
-import { chunk, DONE, field, type Loose, USAGE } from './field.ts';
+import { type Answered, chunk, DONE, field, type Loose, type Provider, USAGE } from './field.ts';
 
 // What clients get of streams. Each test names the report that its input is from.
 
@@ -163,6 +163,81 @@ describe('tool calls in streams', () => {
     expect(deltas.length).toBeGreaterThan(0);
     for (const { index } of deltas) expect(index).toBe(0);
     expect(deltas.map((each: Loose) => each.function.arguments).join('')).toBe('{"a":1}');
+  });
+});
+
+describe('calls without arguments in streams', () => {
+  const converse = (...inputs: string[]): Answered => ({
+    events: [
+      ['messageStart', { role: 'assistant' }],
+      ['contentBlockStart', { contentBlockIndex: 0, start: { toolUse: { toolUseId: 't', name: 'now' } } }],
+      ...inputs.map((input): [string, object] => [
+        'contentBlockDelta',
+        { contentBlockIndex: 0, delta: { toolUse: { input } } },
+      ]),
+      ['contentBlockStop', { contentBlockIndex: 0 }],
+      ['messageStop', { stopReason: 'tool_use' }],
+      ['metadata', { usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 } }],
+    ],
+  });
+  const item = { type: 'function_call', id: 'f', call_id: 't', name: 'now', arguments: '' };
+  const response = { id: 'r', object: 'response', model: 'm', output: [] };
+  const answers: Readonly<Record<string, readonly [Provider, Answered]>> = {
+    'Bedrock, without a delta': ['bedrock', converse()],
+    'Bedrock, with an empty delta': ['bedrock', converse('')],
+    'Bedrock, with a blank delta': ['bedrock', converse(' ')],
+    Responses: [
+      'responses',
+      {
+        events: [
+          { type: 'response.created', response },
+          { type: 'response.output_item.added', output_index: 0, item },
+          { type: 'response.output_item.done', output_index: 0, item },
+          { type: 'response.completed', response: { ...response, status: 'completed', output: [item] } },
+        ],
+      },
+    ],
+    'chat completions': [
+      'completions',
+      {
+        events: [
+          chunk({ tool_calls: [{ index: 0, id: 't', function: { name: 'now', arguments: '' } }] }),
+          chunk({}, 'tool_calls'),
+          DONE,
+        ],
+      },
+    ],
+    Messages: [
+      'messages',
+      {
+        events: [
+          { type: 'message_start', message: { id: 'm', role: 'assistant', content: [], usage: {} } },
+          {
+            type: 'content_block_start',
+            index: 0,
+            content_block: { type: 'tool_use', id: 't', name: 'now' },
+          },
+          { type: 'content_block_delta', index: 0, delta: { type: 'input_json_delta', partial_json: '' } },
+          { type: 'content_block_stop', index: 0 },
+          { type: 'message_delta', delta: { stop_reason: 'tool_use' }, usage: { output_tokens: 2 } },
+          { type: 'message_stop' },
+        ],
+      },
+    ],
+  };
+
+  // agentgateway/agentgateway#2965
+  test.each(Object.keys(answers))('have an empty object for every client: %s', async (name) => {
+    const [provider, answered] = answers[name] ?? ['bedrock', converse()];
+    const requests = { completions: chat, messages, responses: { input: 'Hi', stream: true } };
+    for (const client of ['completions', 'messages', 'responses'] as const) {
+      if (client === provider) continue;
+      const { text } = await ask(client, provider, requests[client], answered);
+      const [made] = assembled(client, text).calls;
+      expect(made).toMatchObject({ name: 'now' });
+      expect(JSON.parse(made?.args ?? '')).toEqual({});
+      if (client === 'responses') expect(text).toMatch(/arguments\.done.*"arguments":" ?\{\}"/);
+    }
   });
 });
 

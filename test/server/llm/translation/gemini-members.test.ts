@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { ChatRequest, Part } from '../../../../src/server/llm/chat/chat.ts';
-import { type Json, Untranslatable } from '../../../../src/server/llm/chat/chat-format.ts';
+import type { AnswerPart, ChatRequest } from '../../../../src/server/llm/chat/chat.ts';
+import { type Json, Unfinished } from '../../../../src/server/llm/chat/chat-format.ts';
 import { generateContent } from '../../../../src/server/llm/formats/generate-content/index.ts';
 
 // Members of Gemini's answers that are null, missing or of another type than its API reference says.
@@ -14,7 +14,7 @@ const answer = (parts: readonly unknown[], more: Json = {}): Json => ({
   responseId: 'r',
   ...more,
 });
-const partsOf = (...parts: readonly unknown[]): readonly Part[] | undefined =>
+const partsOf = (...parts: readonly unknown[]): readonly AnswerPart[] | undefined =>
   read(answer(parts)).answers[0]?.parts;
 
 const REQUEST: ChatRequest = {
@@ -25,7 +25,7 @@ const REQUEST: ChatRequest = {
   stream: false,
   streamUsage: false,
 };
-const written = (parts: readonly Part[], created?: number): Json =>
+const written = (parts: readonly AnswerPart[], created?: number): Json =>
   format.writeResponse(
     {
       id: 'r',
@@ -35,7 +35,7 @@ const written = (parts: readonly Part[], created?: number): Json =>
     },
     REQUEST,
   );
-const partsWritten = (...parts: readonly Part[]): unknown =>
+const partsWritten = (...parts: readonly AnswerPart[]): unknown =>
   (written(parts)['candidates'] as Json[]).map(({ content }) => (content as Json)['parts'])[0];
 
 describe('an answer of Gemini', () => {
@@ -68,21 +68,13 @@ describe('an answer of Gemini', () => {
   test.each([null, 5, 'x', {}, { blockReason: '' }])(
     'without candidates is refused if its feedback is %j',
     (promptFeedback) => {
-      expect(() => read({ promptFeedback })).toThrow(
-        new Untranslatable('candidates', 'the response has none'),
-      );
+      expect(() => read({ promptFeedback })).toThrow(Unfinished);
     },
   );
 });
 
 describe('a part of an answer of Gemini', () => {
   const image = { mimeType: 'image/png', data: 'AAAA' };
-
-  test('with an image is the image', () => {
-    expect(partsOf({ inlineData: image })).toEqual([
-      { type: 'image', source: { kind: 'data', mediaType: 'image/png', data: 'AAAA' } },
-    ]);
-  });
 
   test.each([null, '', [], {}, { mimeType: '', data: null }])(
     'is ignored if its data is empty: %j',
@@ -92,6 +84,7 @@ describe('a part of an answer of Gemini', () => {
   );
 
   test.each([
+    ['of an image', image],
     ['of another type', { ...image, mimeType: 'video/mp4' }],
     ['whose type is a number', { ...image, mimeType: 7 }],
     ['without a type', { data: 'AAAA' }],

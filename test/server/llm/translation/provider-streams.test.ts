@@ -65,11 +65,6 @@ describe('streams of servers with chat completions', () => {
       [{ ...weather, arguments: '{"x":1}' }],
     ],
     [
-      'sends no arguments',
-      [call({ index: 0, id: 'a', function: { name: 'weather' } }), stop],
-      [{ ...weather, arguments: '{}' }],
-    ],
-    [
       'calls reasoning by another name',
       [chunk({ reasoning: 'Hm', content: '' }), chunk({ content: 'Hi' }), stop],
       [

@@ -1,10 +1,11 @@
 import type { MemberNames } from '../../chat/chat-format.ts';
 import { readProviderError } from '../../chat/provider-error.ts';
+import { parseUsage } from '../../usage.ts';
 import { surround } from '../added-messages.ts';
 import { defineFormat } from '../format.ts';
 import { openAiApi } from '../openai-api.ts';
 import { writeOpenAiError } from '../openai-error.ts';
-import { choicesApi } from './choices.ts';
+import { choicesApi, choiceUsage } from './choices.ts';
 import { eventReader } from './read-events.ts';
 import { readRequest } from './read-request.ts';
 import { readResponse } from './read-response.ts';
@@ -46,6 +47,7 @@ export const chatCompletions = defineFormat({
     readRequest,
     writeRequest,
     readResponse,
+    readUsage: (body) => parseUsage(choiceUsage(body) ?? body['usage']),
     writeResponse,
     readError: readProviderError,
     writeError: writeOpenAiError,

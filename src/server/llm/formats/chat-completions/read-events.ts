@@ -45,7 +45,7 @@ class ChunkReader implements EventReader {
   #id = '';
   #hasEnded = false;
   #parts = 0;
-  #usage: ChatUsage | undefined;
+  usage: ChatUsage | undefined;
   readonly #held = new HeldText();
 
   read(data: string): readonly ChatEvent[] {
@@ -61,7 +61,7 @@ class ChunkReader implements EventReader {
       events.push(startOf(chunk));
     }
     // Some servers report cumulative usage in every chunk.
-    this.#usage = largerUsage(this.#usage, parseUsage(choiceUsage(chunk) ?? chunk['usage']));
+    this.usage = largerUsage(this.usage, parseUsage(choiceUsage(chunk) ?? chunk['usage']));
     for (const choice of choices) this.#readChoice(choice, events);
     return events;
   }
@@ -72,7 +72,7 @@ class ChunkReader implements EventReader {
     const isComplete = choices.length > 0 && choices.every(({ hasEnded }) => hasEnded);
     if (this.#hasEnded || !isComplete) return [];
     this.#hasEnded = true;
-    return [defined({ type: 'end' as const, usage: this.#usage })];
+    return [defined({ type: 'end' as const, usage: this.usage })];
   }
 
   #readChoice(value: Json, events: ChatEvent[]): void {
@@ -142,8 +142,8 @@ class ChunkReader implements EventReader {
         const missing = missingCallId(this.#id, position);
         call.part = this.#start(choice, call.start(missing, `choices[${choice.answer}]`), events);
       }
-      const text = call.takeArguments(isEnd);
-      if (call.hasArguments) this.#held.remove(text);
+      const text = call.takeArguments();
+      this.#held.remove(text);
       if (text !== '') events.push({ type: 'delta', part: call.part, text });
       if (isEnd) events.push({ type: 'partEnd', part: call.part });
     }

@@ -1,4 +1,11 @@
-import type { Answer, ChatResponse, Part, ReasoningPart, StopReason, TextPart } from '../../chat/chat.ts';
+import type {
+  Answer,
+  AnswerPart,
+  ChatResponse,
+  ReasoningPart,
+  StopReason,
+  TextPart,
+} from '../../chat/chat.ts';
 import { type Json, Untranslatable } from '../../chat/chat-format.ts';
 import { defined } from '../../chat/defined.ts';
 import { countOf, isEmpty } from '../../chat/event-data.ts';
@@ -33,7 +40,7 @@ function readChoice(choice: MemberReader, responseId: string): Answer {
     : { parts, stop };
 }
 
-function readAnswer(message: MemberReader, responseId: string): Part[] {
+function readAnswer(message: MemberReader, responseId: string): AnswerPart[] {
   for (const member of UNTRANSLATABLE)
     if (!isEmpty(message.value(member))) throw new Untranslatable(message.pathOf(member));
   // `reasoning_content` is that of DeepSeek and vLLM, `reasoning` that of OpenRouter, Groq, Ollama and newer vLLM.
@@ -69,7 +76,7 @@ export function missingCallId(responseId: string, index: number): string {
   return `call_${responseId.replaceAll(/[^\w-]/g, '')}_${index}`;
 }
 
-function readCall(call: MemberReader, missingId: string): Part {
+function readCall(call: MemberReader, missingId: string): AnswerPart {
   const signature = signatureOf(call.value('extra_content'), call.value('provider_specific_fields'));
   const id = toolCallId(call.text('id') || missingId, signature);
   const custom = isEmpty(call.value('custom'))
@@ -95,7 +102,10 @@ function readArguments(tool: MemberReader): string {
 }
 
 /** `finish_reason`, which many servers give as `stop` whatever the answer contains. */
-export function stopReason(reason: string | undefined, parts: readonly Pick<Part, 'type'>[]): StopReason {
+export function stopReason(
+  reason: string | undefined,
+  parts: readonly Pick<AnswerPart, 'type'>[],
+): StopReason {
   switch (reason) {
     case 'length':
       return 'length';

@@ -73,9 +73,9 @@ export class StreamedCall {
     return this.#isCustom ? { ...call, isCustom: true } : call;
   }
 
-  /** Arguments that are not written yet. Some servers send none for a tool without parameters. */
-  takeArguments(isEnd: boolean): string {
-    const text = isEnd && !this.#hasArguments && !this.#isCustom ? '{}' : this.#arguments;
+  /** Arguments that are not written yet. */
+  takeArguments(): string {
+    const text = this.#arguments;
     this.#arguments = '';
     return text;
   }

@@ -1,4 +1,4 @@
-import type { Answer, ChatResponse, ChatUsage, Part, StopReason } from '../../chat/chat.ts';
+import type { Answer, AnswerPart, ChatResponse, ChatUsage, StopReason } from '../../chat/chat.ts';
 import type { Json } from '../../chat/chat-format.ts';
 import { defined } from '../../chat/defined.ts';
 import { packReasoning } from '../../chat/reasoning-state.ts';
@@ -26,7 +26,7 @@ function writeAnswer({ parts, stop }: Answer, index: number): Json {
   };
 }
 
-function writeMessage(parts: readonly Part[]): Json {
+function writeMessage(parts: readonly AnswerPart[]): Json {
   const text = joinTexts(parts.filter(isText));
   const refusal = joinTexts(parts.flatMap((part) => (part.type === 'refusal' ? [part.text] : [])));
   const reasoning = joinTexts(parts.flatMap((part) => (part.type === 'reasoning' ? [part.text] : [])));
@@ -42,13 +42,18 @@ function writeMessage(parts: readonly Part[]): Json {
 }
 
 /** What the provider of the reasoning wants back. It belongs to one text, so several have none. */
-function reasoningState(parts: readonly Part[]): string | undefined {
+function reasoningState(parts: readonly AnswerPart[]): string | undefined {
   const [first, ...others] = parts.filter((part) => part.type === 'reasoning');
   return first === undefined || others.length > 0 ? undefined : packReasoning(first);
 }
 
 /** A call as in the messages of requests and responses. */
-function writeToolCall({ id, name, arguments: text, isCustom }: Extract<Part, { type: 'toolCall' }>): Json {
+function writeToolCall({
+  id,
+  name,
+  arguments: text,
+  isCustom,
+}: Extract<AnswerPart, { type: 'toolCall' }>): Json {
   return isCustom === true
     ? { id, type: 'custom', custom: { name, input: text } }
     : { id, type: 'function', function: { name, arguments: text } };
@@ -57,7 +62,7 @@ function writeToolCall({ id, name, arguments: text, isCustom }: Extract<Part, { 
 /** `finish_reason`. A paused answer is incomplete, for which there is only `length`. */
 export function finishReason(
   stop: StopReason,
-  parts: readonly Pick<Part, 'type'>[],
+  parts: readonly Pick<AnswerPart, 'type'>[],
 ): 'stop' | 'length' | 'tool_calls' | 'content_filter' {
   switch (stop) {
     case 'toolCalls':

@@ -1,5 +1,5 @@
 import { jsonIn } from '../../../../core/foreign.ts';
-import type { ChatEvent, ChatUsage, StartedPart, StopReason } from '../../chat/chat.ts';
+import type { ChatEvent, ChatUsage, StartedPart } from '../../chat/chat.ts';
 import { type EventReader, type Json, Untranslatable } from '../../chat/chat-format.ts';
 import { countOf, firstMember, isEmpty, objectOf, requiredName, textOf } from '../../chat/event-data.ts';
 import { largerUsage } from '../../usage.ts';
@@ -23,8 +23,9 @@ class ConverseReader implements EventReader {
   /** The part of each open content block. */
   readonly #blocks = new Map<number, number>();
   #parts = 0;
-  #stop: StopReason | undefined;
-  #usage: ChatUsage | undefined;
+  /** Read at the end: what a failed answer costs follows its reason. */
+  #reason: unknown;
+  usage: ChatUsage | undefined;
   #hasFailed = false;
 
   read(data: string, type = ''): ChatEvent[] {
@@ -41,10 +42,10 @@ class ConverseReader implements EventReader {
       case 'contentBlockStop':
         return this.#close(index);
       case 'messageStop':
-        this.#stop = readStop(event['stopReason']);
-        return [{ type: 'answerEnd', answer: 0, stop: this.#stop }];
+        this.#reason = event['stopReason'];
+        return [];
       case 'metadata':
-        this.#usage = largerUsage(this.#usage, readUsage(event['usage']));
+        this.usage = largerUsage(this.usage, readUsage(event['usage']));
         return [];
       default:
         // Types that are added later.
@@ -53,8 +54,11 @@ class ConverseReader implements EventReader {
   }
 
   end(): ChatEvent[] {
-    if (this.#hasFailed || this.#stop === undefined) return [];
-    return [{ type: 'end', ...(this.#usage === undefined ? {} : { usage: this.#usage }) }];
+    if (this.#hasFailed || this.#reason === undefined) return [];
+    return [
+      { type: 'answerEnd', answer: 0, stop: readStop(this.#reason) },
+      { type: 'end', ...(this.usage === undefined ? {} : { usage: this.usage }) },
+    ];
   }
 
   #fail(name: string, event: Json): ChatEvent[] {

@@ -3,7 +3,7 @@ import type { ProviderWireFormat } from '../format.ts';
 import { isUnmarkable } from '../messages/cache-marks.ts';
 import { eventStream } from './event-stream.ts';
 import { eventReader } from './events.ts';
-import { readError, readResponse } from './response.ts';
+import { readError, readResponse, readUsage } from './response.ts';
 import { writeRequest } from './write-request.ts';
 
 /** `Converse` and `ConverseStream` of Amazon Bedrock, as a format of providers. */
@@ -15,6 +15,7 @@ export const converse = {
     path: ({ model, stream }) => `/model/${encodeURIComponent(model)}/converse${stream ? '-stream' : ''}`,
     writeRequest,
     readResponse,
+    readUsage: (body) => readUsage(body['usage']),
     readError,
     framing: eventStream,
     eventReader,

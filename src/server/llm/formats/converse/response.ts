@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { elementsOf, isRecord } from '../../../../core/foreign.ts';
-import type { ChatError, ChatResponse, ChatUsage, Part, StopReason } from '../../chat/chat.ts';
-import { type Json, Untranslatable } from '../../chat/chat-format.ts';
+import type { AnswerPart, ChatError, ChatResponse, ChatUsage, StopReason } from '../../chat/chat.ts';
+import { type Json, Unfinished, Untranslatable } from '../../chat/chat-format.ts';
 import { firstMember, isEmpty, objectOf, objectsOf, requiredName, textOf } from '../../chat/event-data.ts';
 import { CONTEXT_EXCEEDED, readProviderError } from '../../chat/provider-error.ts';
 import { argumentsText } from '../../chat/tool-arguments.ts';
@@ -24,7 +24,7 @@ export function readResponse({ output, stopReason, usage }: Json): ChatResponse 
 export const newId = (): string => `msg_${randomUUID().replaceAll('-', '')}`;
 
 /** A block; nothing for an empty one. */
-function readBlock(block: Json): Part[] {
+function readBlock(block: Json): AnswerPart[] {
   const { text, toolUse, reasoningContent } = block;
   if (typeof text === 'string') return [{ type: 'text', text }];
   if (!isEmpty(toolUse)) {
@@ -44,7 +44,7 @@ function readBlock(block: Json): Part[] {
   throw new Untranslatable(`output.message.content[].${other}`, 'other formats have no such content');
 }
 
-function readReasoning({ reasoningText, redactedContent }: Json): Part {
+function readReasoning({ reasoningText, redactedContent }: Json): AnswerPart {
   const origin = 'converse';
   if (typeof redactedContent === 'string')
     return { type: 'reasoning', text: '', encrypted: redactedContent, origin };
@@ -67,14 +67,11 @@ const STOPS: ReadonlyMap<unknown, StopReason> = new Map([
   ['content_filtered', 'filter'],
 ]);
 
-/** Throws `Untranslatable` if the model failed, such as `malformed_tool_use`: other formats have no reason for that. */
+/** Throws `Unfinished` if the model failed, such as `malformed_tool_use`. */
 export function readStop(reason: unknown): StopReason {
   const stop = STOPS.get(reason);
   if (stop !== undefined) return stop;
-  throw new Untranslatable(
-    `stopReason: ${JSON.stringify(reason)}`,
-    'the model ended without a complete answer',
-  );
+  throw new Unfinished(`stopReason: ${JSON.stringify(reason)}`);
 }
 
 /** `inputTokens` excludes tokens read from the cache and written to it (Bedrock user guide, "Prompt caching"). */

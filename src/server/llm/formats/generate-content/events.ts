@@ -5,7 +5,6 @@ import type {
   ChatEvent,
   ChatRequest,
   ChatUsage,
-  Part,
   ReasoningPart,
   StartedPart,
   StopReason,
@@ -16,7 +15,7 @@ import { defined } from '../../chat/defined.ts';
 import { answerIndex, isEmpty, objectOf, objectsOf } from '../../chat/event-data.ts';
 import { largerUsage } from '../../usage.ts';
 import { readError, writeError } from './error.ts';
-import { isBlocked, readPart, writeCall, writeCreateTime } from './response.ts';
+import { isBlocked, type ReadPart, readPart, refusalOf, writeCall, writeCreateTime } from './response.ts';
 import { readStop, writeStop } from './stop.ts';
 import { writeThoughtSignature } from './thought-signature.ts';
 import { readUsage, writeUsage } from './usage.ts';
@@ -37,7 +36,7 @@ class GenerateContentReader implements EventReader {
   readonly #candidates = new Map<number, Candidate>();
   #parts = 0;
   #hasStarted = false;
-  #usage: ChatUsage | undefined;
+  usage: ChatUsage | undefined;
   #hasFailed = false;
 
   read(data: string): ChatEvent[] {
@@ -47,7 +46,7 @@ class GenerateContentReader implements EventReader {
     const events: ChatEvent[] = this.#hasStarted ? [] : [start(body)];
     this.#hasStarted = true;
     // Cumulative in every event.
-    this.#usage = largerUsage(this.#usage, readUsage(body['usageMetadata']));
+    this.usage = largerUsage(this.usage, readUsage(body['usageMetadata']));
     for (const each of objectsOf(body['candidates'])) events.push(...this.#candidate(each));
     if (isBlocked(body) && this.#candidates.size === 0) {
       this.#candidates.set(0, { hasToolCalls: false, hasEnded: true });
@@ -60,7 +59,7 @@ class GenerateContentReader implements EventReader {
     const all = [...this.#candidates.values()];
     const isCutOff = all.length === 0 || all.some(({ hasEnded }) => !hasEnded);
     if (this.#hasFailed || isCutOff) return [];
-    return [{ type: 'end', ...(this.#usage === undefined ? {} : { usage: this.#usage }) }];
+    return [{ type: 'end', ...(this.usage === undefined ? {} : { usage: this.usage }) }];
   }
 
   #fail(error: ChatError): ChatEvent[] {
@@ -68,7 +67,7 @@ class GenerateContentReader implements EventReader {
     return [{ type: 'error', error }];
   }
 
-  #candidate({ index, content, finishReason }: Json): ChatEvent[] {
+  #candidate({ index, content, finishReason, finishMessage }: Json): ChatEvent[] {
     const answer = answerIndex(index, 'candidates.index');
     const state = this.#candidates.get(answer) ?? { hasToolCalls: false, hasEnded: false };
     this.#candidates.set(answer, state);
@@ -78,27 +77,22 @@ class GenerateContentReader implements EventReader {
     });
     if (isEmpty(finishReason) || state.hasEnded) return events;
     state.hasEnded = true;
+    const stop = readStop(finishReason, finishMessage, state.hasToolCalls);
+    const refusal = refusalOf(stop, finishMessage);
     return [
       ...events,
       ...this.#close(state),
-      { type: 'answerEnd', answer, stop: readStop(finishReason, state.hasToolCalls) },
+      ...(refusal === undefined ? [] : this.#whole(answer, { type: 'refusal' }, refusal.text)),
+      { type: 'answerEnd', answer, stop },
     ];
   }
 
-  #part(answer: number, state: Candidate, part: Part): ChatEvent[] {
+  #part(answer: number, state: Candidate, part: ReadPart): ChatEvent[] {
     if (part.type === 'toolCall') {
       state.hasToolCalls = true;
       const { id, name, arguments: text } = part;
-      const opened = this.#open(answer, { type: 'toolCall', id, name });
-      return [
-        ...this.#close(state),
-        opened,
-        { type: 'delta', part: opened.part, text },
-        { type: 'partEnd', part: opened.part },
-      ];
+      return [...this.#close(state), ...this.#whole(answer, { type: 'toolCall', id, name }, text)];
     }
-    if (part.type !== 'text' && part.type !== 'reasoning')
-      throw new Untranslatable(`candidates[].content.parts[] (${part.type})`, 'not in a stream');
     const events = this.#text(answer, state, part);
     if (part.type === 'text' || part.signature === undefined || state.open === undefined) return events;
     // The next thought has its own signature.
@@ -118,6 +112,11 @@ class GenerateContentReader implements EventReader {
     );
     state.open = { part: opened.part, type };
     return [...closed, opened, { type: 'delta', part: opened.part, text }];
+  }
+
+  #whole(answer: number, content: StartedPart, text: string): ChatEvent[] {
+    const opened = this.#open(answer, content);
+    return [opened, { type: 'delta', part: opened.part, text }, { type: 'partEnd', part: opened.part }];
   }
 
   #open(answer: number, content: StartedPart): ChatEvent & { type: 'partStart' } {

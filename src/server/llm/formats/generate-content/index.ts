@@ -60,6 +60,7 @@ export const generateContent = defineFormat({
     readRequest,
     writeRequest,
     readResponse,
+    readUsage: (body) => readUsage(body['usageMetadata']),
     writeResponse,
     readError,
     writeError,

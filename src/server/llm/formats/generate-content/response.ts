@@ -1,12 +1,14 @@
 import type {
   Answer,
+  AnswerPart,
   ChatRequest,
   ChatResponse,
-  Part,
   ReasoningPart,
+  RefusalPart,
+  StopReason,
   ToolCallPart,
 } from '../../chat/chat.ts';
-import { type Json, Untranslatable } from '../../chat/chat-format.ts';
+import { type Json, Unfinished, Untranslatable } from '../../chat/chat-format.ts';
 import { firstMember, isEmpty, objectOf, objectsOf, requiredName, textOf } from '../../chat/event-data.ts';
 import { argumentsText, callArguments } from '../../chat/tool-arguments.ts';
 import { toolCallId } from '../../chat/tool-call-id.ts';
@@ -35,24 +37,27 @@ export const isBlocked = ({ promptFeedback }: Json): boolean =>
 
 /** A prompt that was blocked has no candidates. */
 function blocked(body: Json): Answer {
-  if (!isBlocked(body)) throw new Untranslatable('candidates', 'the response has none');
+  if (!isBlocked(body)) throw new Unfinished('the response has no candidates');
   return { parts: [], stop: 'filter' };
 }
 
-function readAnswer({ content, finishReason }: Json): Answer {
+function readAnswer({ content, finishReason, finishMessage }: Json): Answer {
   const parts = readParts(objectOf(content)?.['parts']);
-  return {
-    parts,
-    stop: readStop(
-      finishReason,
-      parts.some(({ type }) => type === 'toolCall'),
-    ),
-  };
+  const hasToolCalls = parts.some(({ type }) => type === 'toolCall');
+  const stop = readStop(finishReason, finishMessage, hasToolCalls);
+  const refusal = refusalOf(stop, finishMessage);
+  return { parts: refusal === undefined ? parts : [...parts, refusal], stop };
+}
+
+/** Why an answer was filtered, if Google explains it. */
+export function refusalOf(stop: StopReason, finishMessage: unknown): RefusalPart | undefined {
+  const text = stop === 'filter' ? textOf(finishMessage) : undefined;
+  return text === undefined ? undefined : { type: 'refusal', text };
 }
 
 /** Reads the parts of an answer; consecutive texts become one, and so do thoughts, up to their signature. */
-function readParts(list: unknown): Part[] {
-  const parts: Part[] = [];
+function readParts(list: unknown): AnswerPart[] {
+  const parts: AnswerPart[] = [];
   for (const item of objectsOf(list)) {
     const part = readPart(item);
     const last = parts.at(-1);
@@ -65,20 +70,18 @@ function readParts(list: unknown): Part[] {
   return parts;
 }
 
+/** Refusals are answers without parts. */
+export type ReadPart = Exclude<AnswerPart, { type: 'refusal' }>;
+
 /**
  * Reads one part; undefined for one without content, which only carries the signature of a text. Throws `Untranslatable` for
- * content that other formats cannot express, such as code that ran at the provider.
+ * content that other formats cannot express, such as an image or code that ran at the provider.
  */
-export function readPart(part: Json): Part | undefined {
-  const { text, thought, functionCall, inlineData, thoughtSignature } = part;
+export function readPart(part: Json): ReadPart | undefined {
+  const { text, thought, functionCall, thoughtSignature } = part;
   if (!isEmpty(functionCall)) return readCall(objectOf(functionCall) ?? {}, thoughtSignature);
   if (typeof text === 'string' && text !== '')
     return thought === true ? readThought(text, textOf(thoughtSignature)) : { type: 'text', text };
-  if (!isEmpty(inlineData)) {
-    const { mimeType, data } = objectOf(inlineData) ?? {};
-    if (typeof mimeType === 'string' && mimeType.startsWith('image/') && typeof data === 'string')
-      return { type: 'image', source: { kind: 'data', mediaType: mimeType, data } };
-  }
   const name = firstMember(part, ['thought', 'thoughtSignature']);
   if (name !== undefined)
     throw new Untranslatable(`candidates[].content.parts[].${name}`, 'other formats have no such content');
@@ -125,8 +128,7 @@ export function writeResponse(
   };
 }
 
-/** Writes a part of an answer. Throws `Untranslatable` for content that `generateContent` does not return. */
-function writePart(part: Part): Json[] {
+function writePart(part: AnswerPart): Json[] {
   switch (part.type) {
     case 'text':
     case 'refusal':
@@ -135,15 +137,6 @@ function writePart(part: Part): Json[] {
       return thought(part.text, writeThoughtSignature(part));
     case 'toolCall':
       return [writeCall(part)];
-    case 'image':
-      if (part.source.kind === 'data')
-        return [{ inlineData: { mimeType: part.source.mediaType, data: part.source.data } }];
-      throw new Untranslatable('an image by URL in the response');
-    case 'audio':
-      return [{ inlineData: { mimeType: `audio/${part.format}`, data: part.data } }];
-    case 'file':
-    case 'toolResult':
-      throw new Untranslatable(`${part.type} in the response`);
   }
 }
 

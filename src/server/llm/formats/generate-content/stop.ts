@@ -1,5 +1,6 @@
 import type { StopReason } from '../../chat/chat.ts';
-import { Untranslatable } from '../../chat/chat-format.ts';
+import { Unfinished } from '../../chat/chat-format.ts';
+import { textOf } from '../../chat/event-data.ts';
 
 /** Reasons that concern the content of the answer or of the prompt (Gemini API, "FinishReason"). */
 const FILTERED = new Set([
@@ -12,21 +13,17 @@ const FILTERED = new Set([
   'IMAGE_SAFETY',
   'IMAGE_PROHIBITED_CONTENT',
   'IMAGE_RECITATION',
+  'IMAGE_OTHER',
+  'NO_IMAGE',
   'MODEL_ARMOR',
 ]);
 
-/**
- * Throws `Untranslatable` if the model failed, such as `MALFORMED_FUNCTION_CALL`: other formats have no stop reason for
- * that, and an empty answer that ends with `stop` would look like the end of the work.
- */
-export function readStop(reason: unknown, hasToolCalls: boolean): StopReason {
+/** Reads `finishReason`. Throws `Unfinished` if the model failed, such as `MALFORMED_FUNCTION_CALL`, with `finishMessage`. */
+export function readStop(reason: unknown, said: unknown, hasToolCalls: boolean): StopReason {
   if (reason === 'MAX_TOKENS') return 'length';
   if (typeof reason === 'string' && FILTERED.has(reason)) return 'filter';
   if (reason === 'STOP') return hasToolCalls ? 'toolCalls' : 'stop';
-  throw new Untranslatable(
-    `finishReason: ${JSON.stringify(reason)}`,
-    'the model ended without a complete answer',
-  );
+  throw new Unfinished(`finishReason: ${JSON.stringify(reason)}`, textOf(said));
 }
 
 export function writeStop(stop: StopReason): string {

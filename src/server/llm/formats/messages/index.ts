@@ -12,7 +12,7 @@ import { completion, streamedOutput } from './output.ts';
 import { eventReader } from './read-events.ts';
 import { readRequest } from './read-request.ts';
 import { readResponse } from './read-response.ts';
-import { addReport, anthropicUsage, withoutPlaceholder } from './usage.ts';
+import { addReport, anthropicUsage, readUsage, withoutPlaceholder } from './usage.ts';
 import { eventWriter } from './write-events.ts';
 import { writeRequest } from './write-request.ts';
 import { writeResponse } from './write-response.ts';
@@ -63,6 +63,7 @@ export const messages = defineFormat({
     readRequest,
     writeRequest,
     readResponse,
+    readUsage: (body) => readUsage(body['usage']),
     writeResponse,
     readError: readProviderError,
     writeError,

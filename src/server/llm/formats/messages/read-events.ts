@@ -35,7 +35,7 @@ class MessagesReader implements EventReader {
   /** Counts of all events. Those of a later one replace those of earlier ones; members that it lacks stay. */
   #reported: Json | undefined;
   /** The counts, which never fall: some servers repeat a report with zeros. */
-  #usage: ChatUsage | undefined;
+  usage: ChatUsage | undefined;
   #hasStopped = false;
 
   read(data: string, type?: string): readonly ChatEvent[] {
@@ -52,7 +52,7 @@ class MessagesReader implements EventReader {
       case 'message_delta':
         return this.#messageDelta(objectOf(event['delta']) ?? {}, event['usage']);
       case 'message_stop':
-        return [defined({ type: 'end' as const, usage: this.#usage })];
+        return [defined({ type: 'end' as const, usage: this.usage })];
       case 'error':
         return [{ type: 'error', error: readEventError(event) }];
       case 'ping':
@@ -65,14 +65,14 @@ class MessagesReader implements EventReader {
 
   /** A few servers send no `message_stop`: the answer is complete if its reason to stop is known. */
   end(): readonly ChatEvent[] {
-    return this.#hasStopped ? [defined({ type: 'end' as const, usage: this.#usage })] : [];
+    return this.#hasStopped ? [defined({ type: 'end' as const, usage: this.usage })] : [];
   }
 
   #start(message: Json): ChatEvent[] {
     this.#addUsage(message['usage']);
     this.#id = textOf(message['id']) ?? '';
     const model = textOf(message['model']) ?? '';
-    const usage = this.#usage;
+    const usage = this.usage;
     if (this.#reported !== undefined) this.#reported = withoutPlaceholder(this.#reported);
     return [defined({ type: 'start' as const, id: this.#id, model, usage })];
   }
@@ -134,11 +134,10 @@ class MessagesReader implements EventReader {
     const block = this.#block(event);
     if (block === undefined) return [];
     this.#blocks.delete(countOf(event['index']) ?? 0);
-    const { part, type, hasText, input = {} } = block;
-    // A call without arguments may have no deltas.
-    const isEmpty = type === 'toolCall' && !hasText;
+    const { part, hasText, input } = block;
+    const isWhole = input !== undefined && !hasText;
     return [
-      ...(isEmpty ? [{ type: 'delta' as const, part, text: JSON.stringify(input) }] : []),
+      ...(isWhole ? [{ type: 'delta' as const, part, text: JSON.stringify(input) }] : []),
       { type: 'partEnd', part },
     ];
   }
@@ -170,7 +169,7 @@ class MessagesReader implements EventReader {
     const report = objectOf(usage);
     if (report === undefined) return;
     this.#reported = addReport(this.#reported ?? {}, report);
-    this.#usage = readUsage(this.#reported);
+    this.usage = readUsage(this.#reported);
   }
 
   #block(event: Json): Block | undefined {

@@ -1,5 +1,5 @@
 import { membersOf } from '../../../../core/foreign.ts';
-import type { Answer, ChatResponse, Part, StopReason } from '../../chat/chat.ts';
+import type { Answer, AnswerPart, ChatResponse, StopReason } from '../../chat/chat.ts';
 import { type Json, Untranslatable } from '../../chat/chat-format.ts';
 import { defined } from '../../chat/defined.ts';
 import { isBlank, requiredName } from '../../chat/event-data.ts';
@@ -39,7 +39,7 @@ function readAnswer(members: MemberReader): Answer {
   });
 }
 
-function readBlock(block: MemberReader, missingId: string): Part {
+function readBlock(block: MemberReader, missingId: string): AnswerPart {
   const type = block.requiredText('type');
   switch (type) {
     case 'text':

@@ -1,9 +1,9 @@
 import type {
   Answer,
+  AnswerPart,
   ChatRequest,
   ChatResponse,
   ChatUsage,
-  Part,
   ReasoningPart,
   StopReason,
 } from '../../chat/chat.ts';
@@ -32,7 +32,7 @@ export function writeResponse(
   };
 }
 
-function writePart(part: Part): Json[] {
+function writePart(part: AnswerPart): Json[] {
   switch (part.type) {
     case 'text':
     case 'refusal':
@@ -41,8 +41,6 @@ function writePart(part: Part): Json[] {
       return [writeReasoning(part)];
     case 'toolCall':
       return [{ type: 'tool_use', id: part.id, name: part.name, input: callArguments(part) }];
-    default:
-      return [];
   }
 }
 

@@ -2,6 +2,7 @@ import type { MemberNames } from '../../chat/chat-format.ts';
 import { type Completion, completionOfItems } from '../../chat/conversation.ts';
 import { readProviderError } from '../../chat/provider-error.ts';
 import { membersOf } from '../../json-members.ts';
+import { parseUsage } from '../../usage.ts';
 import { surround } from '../added-messages.ts';
 import { OF_COMPLETIONS } from '../default-fields.ts';
 import { defineFormat } from '../format.ts';
@@ -46,6 +47,7 @@ export const responses = defineFormat({
     readRequest,
     writeRequest,
     readResponse,
+    readUsage: (body) => parseUsage(body['usage']),
     writeResponse,
     readError: readProviderError,
     writeError: writeOpenAiError,

@@ -46,7 +46,7 @@ class ResponsesReader implements EventReader {
   readonly #early = new WeakMap<Item, string>();
   readonly #held = new HeldText();
   #id = '';
-  #usage: ChatUsage | undefined;
+  usage: ChatUsage | undefined;
   #events: ChatEvent[] = [];
 
   read(data: string, type?: string): readonly ChatEvent[] {
@@ -62,7 +62,7 @@ class ResponsesReader implements EventReader {
 
   #read(type: string, event: Json): void {
     const response = objectOf(event['response']) ?? {};
-    this.#usage = largerUsage(this.#usage, parseUsage(response['usage']));
+    this.usage = largerUsage(this.usage, parseUsage(response['usage']));
     switch (type) {
       case 'response.created':
         this.#id = textOf(response['id']) ?? '';
@@ -236,7 +236,7 @@ class ResponsesReader implements EventReader {
     const reason = textOf(objectOf(response['incomplete_details'])?.['reason']);
     const stop = stopReason(textOf(response['status']), reason, this.#kinds);
     this.#events.push({ type: 'answerEnd', answer: 0, stop });
-    this.#events.push(defined({ type: 'end' as const, usage: this.#usage }));
+    this.#events.push(defined({ type: 'end' as const, usage: this.usage }));
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Answer, ChatResponse, Part, StopReason } from '../../chat/chat.ts';
+import type { Answer, AnswerPart, ChatResponse, StopReason } from '../../chat/chat.ts';
 import { type Json, Untranslatable } from '../../chat/chat-format.ts';
 import { defined } from '../../chat/defined.ts';
 import { countOf, requiredName } from '../../chat/event-data.ts';
@@ -28,7 +28,7 @@ function readAnswer(members: MemberReader): Answer {
   return { parts, stop: stopReason(members.text('status'), reason, parts) };
 }
 
-function readItem(item: MemberReader, missingId: string): Part[] {
+function readItem(item: MemberReader, missingId: string): AnswerPart[] {
   const type = item.requiredText('type');
   switch (type) {
     case 'message':
@@ -44,14 +44,14 @@ function readItem(item: MemberReader, missingId: string): Part[] {
   }
 }
 
-function readContent(part: MemberReader): Part {
+function readContent(part: MemberReader): AnswerPart {
   const refusal = part.text('refusal');
   return (refusal ?? '') === ''
     ? { type: 'text', text: part.text('text') ?? '' }
     : { type: 'refusal', text: refusal ?? '' };
 }
 
-function readCall(item: MemberReader, isCustom: boolean, missingId: string): Part {
+function readCall(item: MemberReader, isCustom: boolean, missingId: string): AnswerPart {
   return {
     type: 'toolCall',
     id: item.text('call_id') || item.text('id') || missingId,
@@ -62,7 +62,7 @@ function readCall(item: MemberReader, isCustom: boolean, missingId: string): Par
 }
 
 /** Open models return the reasoning itself in `content`, OpenAI's only a summary. */
-function readReasoning(item: MemberReader): Part {
+function readReasoning(item: MemberReader): AnswerPart {
   const content = item.objects('content', (part) => part.text('text'));
   const summary = item.objects('summary', (part) => part.text('text'));
   return defined({
@@ -79,7 +79,7 @@ function readReasoning(item: MemberReader): Part {
 export function stopReason(
   status: string | undefined,
   reason: string | undefined,
-  parts: readonly Pick<Part, 'type'>[],
+  parts: readonly Pick<AnswerPart, 'type'>[],
 ): StopReason {
   if (status === 'incomplete') return reason === 'content_filter' ? 'filter' : 'length';
   if (parts.some(({ type }) => type === 'toolCall')) return 'toolCalls';

@@ -1,5 +1,5 @@
 import { elementsOf } from '../../../../core/foreign.ts';
-import type { ChatError, ChatEvent, ChatRequest, Part, StopReason } from '../../chat/chat.ts';
+import type { AnswerPart, ChatError, ChatEvent, ChatRequest, StopReason } from '../../chat/chat.ts';
 import type { EventWriter, Json } from '../../chat/chat-format.ts';
 import { PING, serverEvent } from '../../chat/event-data.ts';
 import { ResponseCollector } from '../../chat/event-response.ts';
@@ -93,7 +93,7 @@ class ResponsesWriter implements EventWriter {
     return written + this.#content(number, 'added');
   }
 
-  #newItem(number: number, type: 'message' | Part['type']): Item {
+  #newItem(number: number, type: 'message' | AnswerPart['type']): Item {
     const index = this.#itemCount;
     this.#itemCount += 1;
     const id = itemId(type, this.#collector.response().id, index);
@@ -149,7 +149,7 @@ class ResponsesWriter implements EventWriter {
     return written + (item.isClosed ? this.#itemDone(item, 'stop') : '');
   }
 
-  #partDone(number: number, part: Part): string {
+  #partDone(number: number, part: AnswerPart): string {
     switch (part.type) {
       case 'text':
         return this.#text(number, part, 'done', { text: part.text }) + this.#content(number, 'done');
@@ -169,13 +169,11 @@ class ResponsesWriter implements EventWriter {
           isCustom === true ? { input: text } : { name: client?.name ?? name, arguments: text },
         );
       }
-      default:
-        return '';
     }
   }
 
   /** More of the text of a part, or all of it at its end. */
-  #text(number: number, part: Part, change: 'delta' | 'done', members: Json): string {
+  #text(number: number, part: AnswerPart, change: 'delta' | 'done', members: Json): string {
     const { content_index, ...item } = this.#place(number);
     switch (part.type) {
       case 'text':
@@ -201,15 +199,13 @@ class ResponsesWriter implements EventWriter {
         const kind = part.isCustom === true ? 'custom_tool_call_input' : 'function_call_arguments';
         return this.#event(`response.${kind}.${change}`, { ...item, ...members });
       }
-      default:
-        return '';
     }
   }
 
   /** Start or end of the only text of a reasoning item. */
   #reasoningPart(
     number: number,
-    part: Extract<Part, { type: 'reasoning' }>,
+    part: Extract<AnswerPart, { type: 'reasoning' }>,
     change: 'added' | 'done',
   ): string {
     const { content_index, ...item } = this.#place(number);
@@ -264,7 +260,7 @@ class ResponsesWriter implements EventWriter {
 }
 
 /** A tool call or reasoning without its text. */
-function startOf(part: Part): Json {
+function startOf(part: AnswerPart): Json {
   const empty = part.type === 'toolCall' ? { ...part, arguments: '' } : part;
   const [item] = writeOutput([empty], 'stop', '');
   const { id: _, ...members } = item ?? {};

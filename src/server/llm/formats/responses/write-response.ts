@@ -1,8 +1,8 @@
 import type {
+  AnswerPart,
   ChatRequest,
   ChatResponse,
   ChatUsage,
-  Part,
   ReasoningPart,
   StopReason,
 } from '../../chat/chat.ts';
@@ -59,7 +59,7 @@ export function responseObject(
 }
 
 /** The members that change when the answer ends. */
-function responseEnd(stop: StopReason, parts: readonly Pick<Part, 'type'>[]): Json {
+function responseEnd(stop: StopReason, parts: readonly Pick<AnswerPart, 'type'>[]): Json {
   const reason = incompleteReason(stop, parts);
   return {
     status: reason === undefined ? 'completed' : 'incomplete',
@@ -75,13 +75,13 @@ const INCOMPLETE: Readonly<Partial<Record<StopReason, string>>> = {
 };
 
 /** A refusal without a text would look like an empty answer. */
-function incompleteReason(stop: StopReason, parts: readonly Pick<Part, 'type'>[]): string | undefined {
+function incompleteReason(stop: StopReason, parts: readonly Pick<AnswerPart, 'type'>[]): string | undefined {
   const isSilent = stop === 'refusal' && !parts.some(({ type }) => type === 'refusal');
   return isSilent ? INCOMPLETE.filter : INCOMPLETE[stop];
 }
 
 /** The items of `output`: texts and refusals that follow each other are one message. */
-export function writeOutput(parts: readonly Part[], stop: StopReason, responseId: string): Json[] {
+export function writeOutput(parts: readonly AnswerPart[], stop: StopReason, responseId: string): Json[] {
   const items: Json[] = [];
   let content: Json[] | undefined;
   for (const part of parts) {
@@ -99,8 +99,7 @@ export function writeOutput(parts: readonly Part[], stop: StopReason, responseId
       content.push(writeContent(part));
     } else {
       content = undefined;
-      const item = writeItem(part, itemId(part.type, responseId, items.length));
-      if (item !== undefined) items.push(item);
+      items.push(writeItem(part, itemId(part.type, responseId, items.length)));
     }
   }
   const last = items.at(-1);
@@ -108,25 +107,23 @@ export function writeOutput(parts: readonly Part[], stop: StopReason, responseId
   return isCut ? [...items.slice(0, -1), { ...last, status: 'incomplete' }] : items;
 }
 
-function writeContent({ type, text }: Extract<Part, { type: 'text' | 'refusal' }>): Json {
+function writeContent({ type, text }: Extract<AnswerPart, { type: 'text' | 'refusal' }>): Json {
   return type === 'text'
     ? { type: 'output_text', text, annotations: [], logprobs: [] }
     : { type, refusal: text };
 }
 
 /** A tool call or reasoning as an item of `output`. */
-function writeItem(part: Part, id: string): Json | undefined {
+function writeItem(part: Extract<AnswerPart, { type: 'toolCall' | 'reasoning' }>, id: string): Json {
   switch (part.type) {
     case 'toolCall':
       return writeCall(part, id);
     case 'reasoning':
       return writeReasoning(part, id);
-    default:
-      return undefined;
   }
 }
 
-function writeCall(part: Extract<Part, { type: 'toolCall' }>, id: string): Json {
+function writeCall(part: Extract<AnswerPart, { type: 'toolCall' }>, id: string): Json {
   const { name = part.name, namespace, isSearch } = part.client ?? {};
   const head = { id, status: 'completed', call_id: part.id };
   // The only call whose arguments are not text.
@@ -165,7 +162,7 @@ export function isReasoningContent({ isSummary, origin }: ReasoningPart): boolea
 }
 
 /** Ids of items are made from that of the response and their position, so that they are unique in a conversation. */
-export function itemId(type: 'message' | Part['type'], responseId: string, index: number): string {
+export function itemId(type: 'message' | AnswerPart['type'], responseId: string, index: number): string {
   const prefix = type === 'message' ? 'msg' : type === 'reasoning' ? 'rs' : 'fc';
   return `${prefix}_${responseId.replace(/^\w+?[_-]/, '')}_${index}`;
 }
