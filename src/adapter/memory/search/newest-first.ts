@@ -1,3 +1,5 @@
+import type { Turn } from '../store.ts';
+import { stemOf, wordsOf } from '../tokenizer.ts';
 import { states, tellsChange } from './assertions.ts';
 import {
   type AskedFor,
@@ -5,6 +7,7 @@ import {
   asksForPast,
   asksForReason,
   isQuestion,
+  nameOf,
   saidIn,
   tellingStems,
   tellsNumber,
@@ -83,9 +86,17 @@ function isRival(
   if (later.turn.role === 'assistant' && better.turn.role !== 'assistant') return false;
   if (!states(saidIn(later.turn.content), later.covered)) return false;
   if (isOfOther(later.turn.content, better.turn.content, asked)) return false;
+  if (isAskedOf(better.turn, later.turn, asked)) return false;
   if (later.fused >= EQUAL * better.fused) return true;
   const isNew = hasValue?.(later.turn.content) === true && tellsChange(saidIn(later.turn.content));
   return later.fused >= (isNew ? NEW_VALUE : SIMILAR) * better.fused && commonShare(later, better) >= COMMON;
+}
+
+/** Whether the question names the one who says a turn (`Ann: my locker is 12`), and another one says the other. */
+function isAskedOf(turn: Turn, other: Turn, asked: ReadonlySet<string>): boolean {
+  const [name, otherName] = [nameOf(turn), nameOf(other)];
+  const isNamed = (speaker: string): boolean => wordsOf(speaker).some((word) => asked.has(stemOf(word)));
+  return name !== undefined && otherName !== undefined && isNamed(name) && !isNamed(otherName);
 }
 
 function commonShare({ covered: later }: Placed, { covered: better }: Placed): number {

@@ -143,17 +143,22 @@ function supersedes(
 /** What a later turn needs of the value of an earlier one to decide between the two values that a question names. */
 const DECIDES = 0.5;
 
-/** The later turn, found as well, that says that something changes: it shares the question and no words. */
+/** The later turn, found as well, that says that something changes: it shares words with the question, and none with the earlier one. */
 function decision(best: readonly Judged[], earlier: Turn): Turn | undefined {
   const value = best.find(({ turn }) => turn.seq === earlier.seq)?.fused ?? 0;
-  return best
-    .filter(({ fused, turn }) => fused >= DECIDES * value && turn.seq > earlier.seq)
-    .map(({ turn }) => turn)
-    .filter(
-      (turn) => isSameVoice(turn, earlier) && tellsChange(saidIn(turn.content)) && !isQuestion(turn.content),
-    )
-    .sort((left, right) => left.seq - right.seq)
-    .at(-1);
+  return (
+    best
+      .filter(({ fused, turn }) => fused >= DECIDES * value && turn.seq > earlier.seq)
+      // Its neighbors may have brought a turn about something else to the top.
+      .filter(({ covered }) => [...covered.keys()].some((stem) => !isGeneral(stem)))
+      .map(({ turn }) => turn)
+      .filter(
+        (turn) =>
+          isSameVoice(turn, earlier) && tellsChange(saidIn(turn.content)) && !isQuestion(turn.content),
+      )
+      .sort((left, right) => left.seq - right.seq)
+      .at(-1)
+  );
 }
 
 /** In one session, or the same person in another one. Assistants change nothing: they confirm what they were told. */

@@ -148,3 +148,54 @@ test('a question about the past keeps the order, and names what has replaced the
   expect(turns[0]).toBe(old);
   expect(old?.supersededBy).toBe(turns.find(({ content }) => content.includes('1,100'))?.seq);
 });
+
+// Found by a user of the built program: any later news answered a question with "or".
+test.each([
+  [
+    'Does the contract end in June or July?',
+    ['The contract ends on 30 June.', 'The printer is now in room 5.'],
+  ],
+  [
+    'Do we use Jira or Linear?',
+    ['We use Jira for all tickets.', 'My blood type is A positive.', 'The daily standup moved to 10:15.'],
+  ],
+  ['Do I prefer tea or coffee?', ['I prefer green tea.', 'The keys are no longer under the mat.']],
+  [
+    'Läuft der Vertrag im Juni oder Juli aus?',
+    ['Der Vertrag läuft am 30. Juni aus.', 'Der Drucker steht jetzt in Raum 5.'],
+  ],
+])('the answer to "%s" is not replaced by news of something else', async (query, said) => {
+  const turns = await found(
+    said.map((text) => ({ text })),
+    query,
+  );
+  expect(turns[0]?.content).toBe(said[0]);
+  expect(turns.filter(({ supersededBy }) => supersededBy !== undefined)).toEqual([]);
+});
+
+test('the answer to a question with "or" is replaced by the decision for one of the two', async () => {
+  const [first, second] = await found(
+    [{ text: 'We use Jira for all tickets.' }, { text: 'From now on everything is in Linear.' }],
+    'Do we use Jira or Linear?',
+  );
+  expect([first?.content, second?.supersededBy]).toEqual([
+    'From now on everything is in Linear.',
+    first?.seq,
+  ]);
+});
+
+test.each([
+  ["What is Ann's locker number?", 'Ann: My locker is number 12.', 'Ben: My locker is number 31.'],
+  ["When does Ann's flight leave?", 'Ann: My flight leaves at 7:40.', 'Ben: My flight leaves at 9:15.'],
+  ["In which room is Ann's office?", 'Ann: My office is room 204.', 'Ben: My office is room 311.'],
+  ["Where does Ann's wife work?", 'Ann: My wife works at the library.', 'Ben: My wife works at the harbour.'],
+  [
+    'Welche Nummer hat der Spind von Ann?',
+    'Ann: Mein Spind hat die Nummer 12.',
+    'Ben: Mein Spind hat die Nummer 31.',
+  ],
+])('%s is answered by what Ann says, not by what another person says later', async (query, right, other) => {
+  const [first] = await found([{ text: right }, { text: other }], query);
+  expect(first?.content).toBe(right);
+  expect(first).not.toHaveProperty('supersededBy');
+});
