@@ -236,9 +236,13 @@ export const MEMORY_STORE_LIMITS = {
   extractionTimeout: 60 * SECOND,
   extractionResponseBytes: MIB,
   extracted: 20,
-  /** Earlier turns of which a model says whether a turn makes them outdated: the best of a search, and as many latest; characters of each. */
-  earlierTurns: 10,
+  /** Earlier turns of which a model says whether a turn makes them outdated, at most half of them the best of a search; characters of each. */
+  earlierTurns: 30,
   earlierTurnLength: 500,
+  /** The latest turns among which they are looked for. */
+  latestTurns: 200,
+  /** A model that names more has not understood what it was asked: then none is outdated. */
+  outdated: 3,
   /** Texts that are read from the store together; the next ones wait there. */
   extractionPage: 16,
 } as const;

@@ -139,10 +139,13 @@ export function extractedIn(reply: string, earlier = 0): Extracted | undefined {
   return {
     entities: entities.flatMap(entityOf).slice(0, MEMORY_STORE_LIMITS.extracted),
     relations: elementsOf(relations).flatMap(relationOf).slice(0, MEMORY_STORE_LIMITS.extracted),
-    outdated: [...new Set(elementsOf(outdated).map(placeOf))].filter(
-      (place) => place >= 0 && place < earlier,
-    ),
+    outdated: outdatedOf(elementsOf(outdated), earlier),
   };
+}
+
+function outdatedOf(named: readonly unknown[], earlier: number): number[] {
+  const places = new Set(named.map(placeOf).filter((place) => place >= 0 && place < earlier));
+  return places.size > MEMORY_STORE_LIMITS.outdated ? [] : [...places];
 }
 
 /** From 0; models write `{"number":2}`, `2` and `"2"`, and numbers that nothing has (mem0ai/mem0#3931). */

@@ -2,7 +2,7 @@ import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { SUPERSEDES } from '../../../core/memory-model.ts';
 import { chatMessageId } from '../ids.ts';
 import type { Searched } from '../search/query-vector.ts';
-import { saidIn, speakerOf } from '../search/statements.ts';
+import { isQuestion, saidIn, saysOfOneself, speakerOf } from '../search/statements.ts';
 import { isSameVoice } from '../search/successors.ts';
 import { searchTurns } from '../search/turns.ts';
 import type { Relation, Store, Turn } from '../store.ts';
@@ -17,8 +17,7 @@ export interface EarlierTurn {
 
 /**
  * Turns before one that say something about the same, best first, then the latest, because "moved to York" has no word of "we live in
- * Leeds"; at most `MEMORY_STORE_LIMITS.earlierTurns` of each. Those of its session and, in others, of the same person or agent:
- * nobody else's statements are theirs to change.
+ * Leeds"; at most `MEMORY_STORE_LIMITS.earlierTurns`.
  *
  * @param id of the turn's entity
  * @throws the signal's reason
@@ -31,17 +30,16 @@ export async function earlierTurns(
   const { store } = searched;
   const turn = await turnOf(store, id);
   if (turn === undefined || turn.role === 'assistant') return [];
-  const limit = MEMORY_STORE_LIMITS.candidates;
-  const query = turn.content.slice(0, MEMORY_STORE_LIMITS.queryLength);
+  const { candidates, latestTurns, queryLength } = MEMORY_STORE_LIMITS;
   // The same millisecond may have an earlier turn.
   const to = new Date(Date.parse(turn.createdAt) + 1).toISOString();
-  const found = await searchTurns(searched, { query, asOf: to, limit }, signal);
-  const latest = await store.searchTurns({ agentId: turn.agentId, to, order: 'newest', limit });
-  const before = (turns: readonly Turn[]): Turn[] =>
-    turns
-      .filter((one) => one.seq < turn.seq && isSameVoice(turn, one))
-      .slice(0, MEMORY_STORE_LIMITS.earlierTurns);
-  const earlier = new Map([...before(found), ...before(latest.turns)].map((one) => [one.id, one]));
+  const query = turn.content.slice(0, queryLength);
+  const found = await searchTurns(searched, { query, asOf: to, limit: candidates }, signal);
+  const latest = await store.searchTurns({ agentId: turn.agentId, to, order: 'newest', limit: latestTurns });
+  const isChangeable = (one: Turn): boolean => !isQuestion(one.content) && mayChange(turn, one);
+  const best = found.filter(isChangeable).slice(0, MEMORY_STORE_LIMITS.earlierTurns / 2);
+  const all = new Map([...best, ...latest.turns.filter(isChangeable)].map((one) => [one.id, one]));
+  const earlier = new Map([...all].slice(0, MEMORY_STORE_LIMITS.earlierTurns));
   // A turn from before turns were indexed has no entity to mark.
   const marked = new Set(
     (await store.entities([...earlier.keys()].map(chatMessageId))).map((entity) => entity.id),
@@ -52,6 +50,16 @@ export async function earlierTurns(
       mark: { fromId: id, toId: chatMessageId(one.id), relationType: SUPERSEDES, weight: 1 },
     }))
     .filter(({ mark }) => marked.has(mark.toId));
+}
+
+/**
+ * Whether a turn may change what another one says: of its session, the same person, or the same agent. Nobody else's statements are
+ * theirs to change, and what somebody says of themselves is not news of somebody else.
+ */
+function mayChange(turn: Turn, earlier: Turn): boolean {
+  if (earlier.seq >= turn.seq) return false;
+  const isOfAgent = turn.agentId === earlier.agentId && !saysOfOneself(saidIn(turn.content));
+  return isOfAgent || isSameVoice(turn, earlier);
 }
 
 async function turnOf(store: Store, id: string): Promise<Turn | undefined> {

@@ -246,12 +246,13 @@ describe('the reply of a model', () => {
       [2, '3', { number: '1' }, 2],
       [1, 2, 0],
     ],
-    [[0, -1, 4, 99, 1.5, '', null, {}, [], { number: null }, true, 'all', 1e300], []],
+    [[0, -1, 6, 99, 1.5, '', null, {}, [], { number: null }, true, 'all', 1e300], []],
     ['all', []],
+    [[1, 2, 3, 4, 5], []],
     [{ number: 1 }, []],
     [undefined, []],
-  ])('of three statements, %j makes outdated those at %j', (outdated, places) => {
-    expect(extractedIn(completion({ entities: [], outdated }), 3)?.outdated).toEqual(places);
+  ])('of five statements, %j makes outdated those at %j', (outdated, places) => {
+    expect(extractedIn(completion({ entities: [], outdated }), 5)?.outdated).toEqual(places);
     expect(extractedIn(completion({ entities: [], outdated }))?.outdated).toEqual([]);
   });
 
