@@ -139,15 +139,21 @@ function isCrowded({ candidates, passed, merged }: Ranked, { limit }: SearchRequ
   );
 }
 
+/**
+ * Where turns are searched too, indexed turns would be shown twice: once as passages, which are not marked when they are outdated and
+ * know no `asOf`.
+ */
+const BESIDE_TURNS = [...SEARCHED].filter((type) => type !== 'chat_message');
+
 /** @param limit candidates by meaning, and as many by words */
 async function scored(
   searched: Searched,
-  { query, types, minScore, limit: wanted }: SearchRequest,
+  { query, types, minScore, limit: wanted, isTurnSearch = false }: SearchRequest,
   limit: number,
   signal: AbortSignal | undefined,
 ): Promise<Ranked> {
   const { store, embedder } = searched;
-  const scope = { types, limit };
+  const scope = { types: types ?? (isTurnSearch ? BESIDE_TURNS : undefined), limit };
   const words = queryWords(query, MEMORY_STORE_LIMITS.queryWords);
   const weighing = wordWeights(store, words);
   const meaning = queryVector(searched, query, signal);

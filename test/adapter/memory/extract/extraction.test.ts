@@ -193,6 +193,11 @@ test('a turn that a model finds to make an earlier one outdated comes before it,
     ['Settled in York last week', undefined],
     ['We live in Leeds, near the park', 'Settled in York last week'],
   ]);
+  // They are not shown again as passages, which are not marked.
+  const { body } = await backend.post('search', { query: 'where do we live', turns: true, minScore: 0 });
+  expect(body.results).toEqual([]);
+  const typed = { query: 'where do we live', turns: true, minScore: 0, types: ['chat_message'] };
+  expect((await backend.post('search', typed)).body.results).not.toEqual([]);
   const before = new Date().toISOString();
   await say(backend, 'third: Selby is home now');
   expect((await asked(backend, 'where do we live')).slice(0, 3)).toEqual([
