@@ -139,6 +139,7 @@ describe('tasks of several targets', () => {
       'two+t+2',
     ]);
     expect(three.of('tasks/list')).toEqual([]);
+    expect((await session.request('tasks/list', { cursor: 'bogus' })).error).toMatchObject({ code: -32602 });
   });
 
   test.each([

@@ -25,7 +25,7 @@ import type { McpFields, MessageGuards } from '../request-fields.ts';
 import type { ClientCall, Rewrite } from './call.ts';
 import { answerFailure, endList, fail, forward, recordArguments } from './call.ts';
 import { ownerOf, ownName } from './item-owner.ts';
-import { listResult } from './list-result.ts';
+import { listResult, refuseCursor } from './list-result.ts';
 import { isUnlisted } from './listed-names.ts';
 import { filterList, inBundle, type Listing, listAll, listTarget, listTasks, renamedItem } from './lists.ts';
 import { checkPin, needsPin } from './pinned-call.ts';
@@ -215,6 +215,7 @@ function recordingReplayed(
 
 async function runList(call: ClientCall, list: ListMethod): Promise<void> {
   const { message, session } = call;
+  refuseCursor(call);
   const listing = await listAll(call, message.method, list);
   const failing = listing.unavailable;
   const hasNone = listing.listed.length + listing.signIns.length === 0;

@@ -20,7 +20,7 @@ import { waitForFirstTarget } from '../session/initialize.ts';
 import { UpstreamSessionLost } from '../targets/http/session-loss.ts';
 import type { ListSource } from '../tool-pinning/tool-pins.ts';
 import type { ClientCall } from './call.ts';
-import { listResult, type Unavailable } from './list-result.ts';
+import { listResult, refuseCursor, type Unavailable } from './list-result.ts';
 import { recordListed } from './listed-names.ts';
 import { type TargetSignIn, withSignIns } from './sign-in.ts';
 
@@ -339,6 +339,7 @@ const SHAPE: ListShape = { member: 'tasks', nameKey: 'taskId' };
 /** Answers `tasks/list` with the tasks of all targets that support it, except those that rules deny. */
 export async function listTasks(call: ClientCall): Promise<void> {
   const { session, stream, observer, access } = call;
+  refuseCursor(call);
   const able = session.connections.filter(canListTasks);
   if (able.length === 0) throw new RpcError(RPC.methodNotFound, `method not found: ${LIST}`);
   const results = await Promise.allSettled(

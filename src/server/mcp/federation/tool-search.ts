@@ -18,7 +18,7 @@ import {
 import type { SearchableTool } from '../tool-search/tool-index.ts';
 import type { ToolSearch } from '../tool-search/tool-search.ts';
 import { answerError, type ClientCall, endList, recordArguments } from './call.ts';
-import { listResult } from './list-result.ts';
+import { listResult, refuseCursor } from './list-result.ts';
 import { inBundle, type Listing, listAll, renamedItem, type TargetItems } from './lists.ts';
 import { answerTool } from './own-tool.ts';
 import { withReadTool } from './read-result.ts';
@@ -66,6 +66,7 @@ function replaceCall(call: ClientCall): boolean {
 /** Answers `tools/list` with both tools of the gateway and the pinned ones. */
 async function list(call: ClientCall, search: ToolSearch): Promise<void> {
   call.log.resourceType = 'tool';
+  refuseCursor(call);
   const { tools, signIns, ...catalog } = await catalogOf(call);
   const { tools: signInTools, unavailable } = withSignIns(call, signIns, catalog.unavailable);
   const visible = tools.filter((tool) => isAllowed(call, tool));

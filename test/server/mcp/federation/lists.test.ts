@@ -18,6 +18,24 @@ describe('merged lists', () => {
     expect(result.nextCursor).toBeUndefined();
   });
 
+  // IBM/mcp-context-forge#6634
+  test('merged lists have no cursor, so any is an error', async () => {
+    const targets = [chaos('a', '--tools=x'), chaos('b')];
+    for (const backend of [{}, { toolSearch: {} }]) {
+      await using gate = await gateway(mcpConfig(targets, { backend }));
+      const session = await openSession(`${gate.url}/mcp`);
+      for (const list of ['tools', 'prompts', 'resources', 'resources/templates']) {
+        const { error } = await session.request(`${list}/list`, { cursor: 'bogus' });
+        expect([list, error.code, error.message]).toEqual([
+          list,
+          -32602,
+          expect.stringContaining('invalid cursor'),
+        ]);
+        expect((await session.request(`${list}/list`, { cursor: '' })).error).toBeUndefined();
+      }
+    }
+  });
+
   test('list pages of a single target are forwarded unchanged', async () => {
     await using gate = await gateway(mcpConfig([chaos('a', '--tools=x', '--pages=2')]));
     const session = await openSession(`${gate.url}/mcp`);
