@@ -98,6 +98,28 @@ describe('LLM streams', () => {
     });
   });
 
+  // BerriAI/litellm#28735
+  test.each([
+    ['compact', (text: string) => text],
+    [
+      'with spaces',
+      (text: string) => text.replaceAll('"usage":null', ' "usage": null').replaceAll(',"', ', "'),
+    ],
+  ])('events have no `usage: null` that only the gateway asked for: %s', async (_, written) => {
+    const said = chunk({ content: 'He said ,"usage":null' });
+    const withNull = (text: string): string => text.replaceAll('}\n', ',"usage":null}\n');
+    const sent = withNull(said + FINISH);
+    await using provider = await llmProvider(
+      streaming((response) => response.end(written(sent) + chunk(undefined, { usage: USAGE }) + DONE)),
+    );
+    await using served = await llmGateway(provider);
+    const { text } = await chat(served, STREAM);
+    expect(text.match(/"usage": ?null/g)).toBeNull();
+    expect(text.replaceAll(', "', ',"')).toBe(said + FINISH + DONE);
+    const asked = await chat(served, { ...STREAM, stream_options: { include_usage: true } });
+    expect(asked.text).toContain(written(sent));
+  });
+
   test('a final usage event without its empty line is counted and removed from the stream', async () => {
     const usage = chunk(undefined, { usage: USAGE }).trimEnd();
     const sent = tokens('a') + FINISH;
@@ -301,7 +323,7 @@ describe('responses in place of a stream', () => {
         role: 'user',
         content: [
           { type: 'text', text: 'x'.repeat(400) },
-          { type: 'image_url', image_url: {} },
+          { type: 'image_url', image_url: { url: 'https://example.com/a.png' } },
         ],
       },
     ];

@@ -153,6 +153,12 @@ export class StreamMeter {
     return !(this.#stripsUsage && this.#format.isUsageOnly?.(value) === true);
   }
 
+  /** Reads an event. Returns it as the client gets it, if it gets it: without what only the gateway requested. */
+  forwarded(frame: Buffer): Buffer | undefined {
+    if (!this.read(frame)) return undefined;
+    return (this.#stripsUsage ? this.#format.withoutUsage?.(frame) : undefined) ?? frame;
+  }
+
   #hasOutput(frame: Buffer): boolean {
     const { deltaMark } = this.#format;
     return deltaMark === undefined || frame.indexOf(deltaMark) !== -1;

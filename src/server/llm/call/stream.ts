@@ -176,7 +176,7 @@ export class LlmStream {
       this.#abort(upstreamFailed(messageOf(error)));
       return true;
     }
-    const forwarded = frames.filter((frame) => this.#meter.read(frame));
+    const forwarded = frames.flatMap((frame) => this.#meter.forwarded(frame) ?? []);
     if (this.#hasOtherShape() || this.#hasErrorAtStart(forwarded)) return true;
     const guard = this.#guard;
     if (guard === undefined) return forwarded.length === 0 || this.#send(forwarded);
@@ -310,13 +310,13 @@ export class LlmStream {
     clearTimeout(this.#idleTimer);
     this.#next(async () => {
       const tail = this.#withoutKey(this.#frames.rest());
-      const isForwarded = tail.length > 0 && this.#meter.read(tail);
+      const forwarded = tail.length > 0 ? this.#meter.forwarded(tail) : undefined;
       this.#meter.ended();
       if (this.#isDone || this.#hasOtherShape()) return;
       const { isCut } = this.#meter;
       if (isCut && this.#failsStart(`the provider ended the stream early: ${CUT_OFF}`)) return;
       // A final event without an empty line: the standard discards it, but some clients read it.
-      const rest = isForwarded && !isCut ? tail : Buffer.alloc(0);
+      const rest = forwarded === undefined || isCut ? Buffer.alloc(0) : forwarded;
       if (!isCut) this.#call.progress = 'complete';
       if (rest.length > 0 && !this.#hold(rest)) return;
       if (this.#guard !== undefined) await this.#release(this.#guard, true);

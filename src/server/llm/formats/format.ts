@@ -82,8 +82,15 @@ export interface WireFormat<Key extends string = string> extends ProviderWireFor
   usage(report: Members): Usage | undefined;
   /** The usage report of a stream with that of its next event. Default: `mergedReport`. */
   addReport?(before: Members, report: Members, event: Members): Members;
+  /** An event without the member that says it has no usage report, which only `usageOption` brings. No event is parsed for it. */
+  withoutUsage?(frame: Buffer): Buffer;
   /** Whether an event has a usage report and nothing else. */
   isUsageOnly?(event: Members): boolean;
+  /**
+   * How answers to a request are changed to what it asks for, which not every provider heeds; undefined if they need not be. An answer
+   * that is right stays the same object.
+   */
+  answerAsked?(request: Members): ((answer: Members) => Members) | undefined;
   /** Model output in a response body or in an event: its texts count as output if no usage is reported. */
   output(value: Members): unknown;
   /** Members of a response that have output of a model in a list. */

@@ -15,6 +15,7 @@ export const choicesApi: Pick<
   | 'eventTexts'
   | 'usageOption'
   | 'isUsageOnly'
+  | 'withoutUsage'
   | 'completion'
   | 'streamedOutput'
   | 'endMarks'
@@ -28,6 +29,7 @@ export const choicesApi: Pick<
   eventTexts: chatEvents,
   usageOption: { field: 'stream_options', value: { include_usage: true } },
   isUsageOnly: ({ choices }) => Array.isArray(choices) && choices.length === 0,
+  withoutUsage,
   completion,
   streamedOutput: ({ choices }) =>
     Array.isArray(choices) ? choices.map((choice) => pieceOf(membersOf(choice) ?? {})) : [],
@@ -43,6 +45,18 @@ export const choicesApi: Pick<
       elementsOf(choices).some((choice) => !isBlank(membersOf(choice)?.['finish_reason'])),
   },
 };
+
+/** As servers write the member, behind another one. In a text, the quotes would be escaped. */
+const NO_USAGE = [',"usage":null', ', "usage": null'].map((text) => Buffer.from(text));
+
+/** OpenAI's reference has `usage` of chunks only for requests with `include_usage`, and some clients trip over null (BerriAI/litellm#28735). */
+function withoutUsage(frame: Buffer): Buffer {
+  for (const member of NO_USAGE) {
+    const at = frame.lastIndexOf(member);
+    if (at !== -1) return Buffer.concat([frame.subarray(0, at), frame.subarray(at + member.length)]);
+  }
+  return frame;
+}
 
 /** Moonshot reports the token counts of a stream in its last choice. */
 export function choiceUsage({ usage, choices }: Members): unknown {
