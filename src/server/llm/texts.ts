@@ -1,23 +1,31 @@
-import { elementsOf, membersOf, textIn } from '../../core/foreign.ts';
+import { membersOf, textIn } from '../../core/foreign.ts';
+import { isEmpty } from './chat/event-data.ts';
+
+/** Members that have the bytes, the id or the URL of an image, a file or a recording, in any format. */
+const MEDIA = new Set([
+  'audio_url',
+  'b64_json',
+  'file_data',
+  'fileUri',
+  'file_id',
+  'file_uri',
+  'file_url',
+  'image_url',
+  'video_url',
+]);
 
 /** Members that are not text of a message: ids, types, URLs, and the bytes of images and files. */
 const STRUCTURE = new Set([
-  'audio_url',
-  'b64_json',
+  ...MEDIA,
   'cache_control',
   'call_id',
   'detail',
   'embedding',
   'encrypted_content',
-  'file_data',
-  'fileUri',
-  'file_id',
-  'file_uri',
   'finishReason',
   'finish_reason',
   'format',
   'id',
-  'image_url',
   'item_id',
   'jsonPath',
   'logprobs',
@@ -36,7 +44,6 @@ const STRUCTURE = new Set([
   'tool_call_id',
   'type',
   'url',
-  'video_url',
 ]);
 
 /** The path of a text in a JSON value: member names and list indexes. */
@@ -131,21 +138,25 @@ function stringBytes(value: unknown, depth: number): number {
   );
 }
 
-/** The number of images, files and recordings in a conversation. */
-export function countMedia(value: unknown): number {
+/**
+ * The number of images, files and recordings in a conversation, at any depth: also in results of tools. They are told by the members
+ * that have them, not by the types of parts, which are many (BerriAI/litellm#36604).
+ */
+export function countMedia(value: unknown, inside: string | undefined = undefined, depth = 0): number {
+  if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return 0;
+  const members = membersOf(value);
+  if (!Array.isArray(value) && Object.keys(members).some((key) => hasMedium(members, key))) return 1;
   let count = 0;
-  for (const item of elementsOf(value)) {
-    const { content, parts, type } = membersOf(item);
-    if (typeof type === 'string' ? MEDIA.test(type) : hasFile(item)) count += 1;
-    count += countMedia(content) + countMedia(parts);
-  }
+  for (const [key, member] of Object.entries(value))
+    if (!REFERRING.has(key) && !isToolValue(members, key, inside))
+      count += countMedia(member, key, depth + 1);
   return count;
 }
 
-const MEDIA = /image|audio|video|file/;
+/** Members whose ids and URLs only say where a text is from. */
+const REFERRING = new Set(['annotations', 'citations', 'results']);
 
-/** Whether a part of `generateContent` is a file. */
-const hasFile = (part: unknown): boolean =>
-  typeof part === 'object' &&
-  part !== null &&
-  ['inlineData', 'inline_data', 'fileData', 'file_data'].some((name) => name in part);
+function hasMedium(owner: Readonly<Record<string, unknown>>, key: string): boolean {
+  const isUrl = key === 'url' && (owner['type'] === 'url' || owner['type'] === 'image');
+  return (isUrl || MEDIA.has(key) || isMedium(owner, key)) && !isEmpty(owner[key]);
+}

@@ -1,5 +1,6 @@
 import Anthropic from '@anthropic-ai/sdk';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { TestGateway } from '../../kit/gateway.ts';
 import {
   answering,
   bodyOf,
@@ -17,6 +18,14 @@ const client = ({ url }: { url: string }): Anthropic =>
 const ask = { model: 'm', messages: [{ role: 'user' as const, content: 'Hello' }] };
 
 describe('POST /v1/messages/count_tokens', () => {
+  let counting: TestGateway;
+  beforeAll(async () => {
+    counting = await modelsGateway([
+      { name: '*', provider: 'oaiCompat', params: { baseUrl: 'http://127.0.0.1:9' } },
+    ]);
+  });
+  afterAll(() => counting[Symbol.asyncDispose]());
+
   test('token counts come from the provider if it has the call, and cost nothing', async () => {
     await using provider = await llmProvider(answering('{"input_tokens":14}'));
     const inline = { providers: { anthropic: { models: { m: { rates: { input: '1' } } } } } };
@@ -73,6 +82,63 @@ describe('POST /v1/messages/count_tokens', () => {
     await expect(messages.countTokens({ model: 'm' } as never)).rejects.toMatchObject({
       status: 400,
       type: 'invalid_request_error',
+    });
+  });
+
+  // BerriAI/litellm#36604
+  const data = 'A'.repeat(9_000);
+  const url = 'https://example.com/a-path-that-is-no-text-of-the-prompt';
+  const image = { type: 'image', source: { type: 'url', url } };
+  test.each<[string, number, object[]]>([
+    ['a PDF', 1, [{ type: 'document', source: { type: 'base64', media_type: 'application/pdf', data } }]],
+    ['a PDF by its URL', 1, [{ type: 'document', source: { type: 'url', url } }]],
+    ['a PDF by its id', 1, [{ type: 'document', source: { type: 'file', file_id: data } }]],
+    ['images in a document', 2, [{ type: 'document', source: { type: 'content', content: [image, image] } }]],
+    [
+      'media in the result of a tool',
+      2,
+      [{ type: 'tool_result', content: [image, { type: 'document', source: image.source }] }],
+    ],
+    ['an image of chat completions', 1, [{ type: 'image_url', image_url: { url } }]],
+    ['a file of chat completions', 1, [{ type: 'file', file: { file_data: data, filename: '' } }]],
+    ['a recording', 1, [{ type: 'input_audio', input_audio: { data, format: 'wav' } }]],
+    ['a video', 1, [{ type: 'video_url', video_url: { url } }]],
+    ['an image of responses', 1, [{ type: 'input_image', image_url: url }]],
+    ['a file of responses by its URL', 1, [{ type: 'input_file', file_url: url }]],
+    [
+      'a result with an image of responses',
+      1,
+      [{ type: 'function_call_output', output: [{ type: 'input_image', file_id: data }] }],
+    ],
+    [
+      'a screenshot',
+      1,
+      [{ type: 'computer_call_output', output: { type: 'computer_screenshot', image_url: url } }],
+    ],
+    ['an image that was made', 1, [{ type: 'image_generation_call', result: data }]],
+    ['a file of Gemini', 1, [{ fileData: { mimeType: 'application/pdf', fileUri: url } }]],
+    [
+      'media in a result of Gemini',
+      1,
+      [{ functionResponse: { response: {}, parts: [{ inlineData: { mimeType: 'image/png', data } }] } }],
+    ],
+    [
+      'no medium: a document of text',
+      0,
+      [{ type: 'document', source: { type: 'text', media_type: 'text/plain', data: '' } }],
+    ],
+    [
+      'no medium: the source of a text',
+      0,
+      [{ type: 'text', text: '', annotations: [{ type: '', file_id: '7', url: '' }] }],
+    ],
+    ['no medium: arguments of a tool', 0, [{ type: 'tool_use', name: '', input: { image_url: '' } }]],
+    ['no medium: a search in files', 0, [{ type: 'file_search_call', queries: [] }]],
+  ])('%s counts as %d times 1,000 tokens', async (_, count, content) => {
+    const messages = [{ role: 'user', content }] as never;
+    const tools = [{ type: 'image_generation', input_schema: { properties: { file_id: {} } } }] as never;
+    expect(await client(counting).messages.countTokens({ model: 'm', messages, tools })).toEqual({
+      input_tokens: count * 1_000,
     });
   });
 

@@ -28,8 +28,11 @@ function mostOutput(request: LlmCall['request']): number {
   return most * Math.max(1, largestNumber(body, 'answers') ?? 1);
 }
 
+/** Definitions, in which the names of media are those of parameters. */
+const TOOLS = 'tools';
+
 /** Members whose texts count as input. */
-const COUNTED = [...promptFields.flatMap(({ name, isUncounted }) => (isUncounted ? [] : name)), 'tools'];
+const COUNTED = [...promptFields.flatMap(({ name, isUncounted }) => (isUncounted ? [] : name)), TOOLS];
 
 /** Tokens of the texts and media of a request. */
 export function estimateInput(request: LlmCall['request']): number {
@@ -39,7 +42,7 @@ export function estimateInput(request: LlmCall['request']): number {
     const part = request[name];
     if (part === undefined) continue;
     bytes += textBytes(part);
-    media += countMedia(part);
+    if (name !== TOOLS) media += countMedia(part);
   }
   const { prompt, input } = request;
   return tokensOf(bytes) + media * MEDIA_TOKENS + countNumbers(prompt ?? input);
