@@ -38,7 +38,7 @@ export async function withStatusOfError(
   if (shape === undefined || call.isUnmetered === true || isStream || !isWhole) return reply;
   if (status < 200 || status > 299) return reply;
   call.progress = 'responding';
-  const { bytes, isComplete } = await heldAnswer(ctx, body);
+  const { bytes, isComplete } = await heldAnswer(ctx, body, LIMITS.checkedAnswerBytes);
   if (!isComplete || !ERROR.test(bytes.toString('latin1'))) return reply;
   const value = membersOf(jsonIn(withoutMark(bytes).toString('utf8')));
   if (value === undefined || isEmpty(value['error'])) return reply;
@@ -52,9 +52,13 @@ export async function withStatusOfError(
 /** `null` is the usual value in responses of `/v1/responses`. In a text, the quotes would be escaped. */
 const ERROR = /"error"\s*:\s*[^\sn]/;
 
-/** The beginning of a body, up to `LIMITS.checkedAnswerBytes`, and whether it is all of it. Throws an `AppError` if it breaks off. */
-export function heldAnswer(ctx: RequestContext, body: UpstreamBody): ReturnType<UpstreamBody['hold']> {
-  return body.hold(LIMITS.checkedAnswerBytes).catch((error: unknown) => {
+/** The beginning of a body, up to `limit` bytes, and whether it is all of it. Throws an `AppError` if it breaks off. */
+export function heldAnswer(
+  ctx: RequestContext,
+  body: UpstreamBody,
+  limit: number,
+): ReturnType<UpstreamBody['hold']> {
+  return body.hold(limit).catch((error: unknown) => {
     throw withEndpoint(ctx, error);
   });
 }

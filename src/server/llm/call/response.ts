@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { AppError } from '../../../core/errors.ts';
-import { jsonIn } from '../../../core/foreign.ts';
+import { isRecord, jsonIn } from '../../../core/foreign.ts';
+import { LIMITS } from '../../../core/limits.ts';
 import { resolverFor } from '../../expressions/variable.ts';
 import { writeChanged } from '../../kernel/json/changed-json.ts';
 import type { HeaderList } from '../../kernel/request/header-list.ts';
@@ -101,7 +102,9 @@ async function checkedReply(
   reply: Reply,
   body: UpstreamBody,
 ): Promise<Reply> {
-  const { bytes, isComplete } = await heldAnswer(ctx, body);
+  const asked = clientFormatOf(call.format)?.answerAsked?.(call.request);
+  const limit = asked === undefined ? LIMITS.checkedAnswerBytes : LIMITS.responseBodyBytes;
+  const { bytes, isComplete } = await heldAnswer(ctx, body, limit);
   if (isComplete) {
     body.replaced();
     call.lastTokenAfter = performance.now() - ctx.timings.started;
@@ -115,8 +118,19 @@ async function checkedReply(
     body.discard();
     throw wrongShape(ctx, call, 'the provider answered with something else than a JSON object');
   }
-  requireShape(ctx, call, readNonStreaming(call, bytes));
-  return { ...reply, body: bytes };
+  const value = readNonStreaming(call, bytes);
+  requireShape(ctx, call, value);
+  return asAsked(call, { ...reply, body: bytes }, value);
+}
+
+/** The answer, changed to what its request asks for if the provider did not heed it. */
+function asAsked({ format, request }: LlmCall, reply: Reply, value: unknown): Reply {
+  const asked = clientFormatOf(format)?.answerAsked?.(request);
+  if (asked === undefined || !isRecord(value)) return reply;
+  const changed = asked(value);
+  if (changed === value) return reply;
+  reply.headers.delete('content-length');
+  return { ...reply, body: JSON.stringify(changed) };
 }
 
 function requireShape(ctx: RequestContext, call: LlmCall, value: unknown): void {
@@ -222,7 +236,7 @@ async function guarded(
   const text = withoutRepetitions(sent.toString('utf8'), value);
   const body = text === undefined ? sent : Buffer.from(text);
   if (body !== bytes) headers.delete('content-length');
-  if (texts.length === 0) return { ...reply, body };
+  if (texts.length === 0) return asAsked(call, { ...reply, body }, value);
   // Content that guardrails withhold from the client must not be logged either.
   const completion = call.completion;
   call.completion = undefined;

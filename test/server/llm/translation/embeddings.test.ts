@@ -366,3 +366,31 @@ describe('guardrails on embeddings of the Gemini API', () => {
     expect(sent).toContain('Is <CREDIT_CARD> valid?');
   });
 });
+
+// BerriAI/litellm#42426
+test('floats of a provider that ignores `encoding_format` are packed for a client that asks for Base64', async () => {
+  const vector = [0.5, -1.5, 2, 0.25];
+  const long = Array.from({ length: 20_000 }, (_, index) => ({
+    object: 'embedding',
+    index,
+    embedding: vector,
+  }));
+  const answerOf = (data: object[]): string =>
+    JSON.stringify({ object: 'list', data, usage: { prompt_tokens: 4 } });
+  let data: object[] = [{ embedding: vector }];
+  await using provider = await llmProvider((...call) => answering(answerOf(data))(...call));
+  for (const llm of [{}, { guardrails: { response: [{ regex: { rules: [{ builtin: 'ssn' }] } }] } }]) {
+    await using served = await llmGateway(provider, { llm });
+    const ask = async (encoding_format?: string): Promise<string> =>
+      (await post(served, '/v1/embeddings', { model: 'm', input: 'a', encoding_format })).text;
+    data = [{ embedding: vector, index: 0 }];
+    const packed = 'AAAAPwAAwL8AAABAAACAPg==';
+    expect(await ask('base64')).toBe(answerOf([{ embedding: packed, index: 0 }]));
+    for (const other of [undefined, 'float']) expect(await ask(other)).toBe(answerOf(data));
+    data = long;
+    expect(JSON.parse(await ask('base64')).data[19_999]).toEqual({ ...long[19_999], embedding: packed });
+    data = [{ embedding: packed, index: 0 }];
+    expect(await ask('base64')).toBe(answerOf(data));
+    expect((await served.accessLine(1))['gen_ai.usage.input_tokens']).toBe('4');
+  }
+});
