@@ -169,4 +169,135 @@ describe('thinking in conversations', () => {
     expect(items).toEqual([{ type: 'reasoning', summary: [], encrypted_content: 'gAAAA-secret' }]);
     expect(sent.input.some((item: Loose) => item.type !== 'reasoning' && 'id' in item)).toBe(false);
   });
+
+  const thinking = (text: string, signature: string) => ({ type: 'thinking', thinking: text, signature });
+  const REDACTED = { type: 'redacted_thinking', data: 'RED_DATA' };
+  const tool = { type: 'tool_use', id: 'call_a', name: 'weather', input: { city: 'Paris' } };
+  const rs = (id: string, summary: string) => ({
+    type: 'reasoning',
+    id,
+    summary: summary === '' ? [] : [{ type: 'summary_text', text: summary }],
+    encrypted_content: `ENC_${id}`,
+  });
+  const BLOCKS: Readonly<Record<string, object[]>> = {
+    two: [thinking('Let me\n\n', 'SIG_1='), thinking('second', 'SIG_2=')],
+    'redacted, second': [thinking('Let me', 'SIG_1='), REDACTED],
+    'redacted, first': [REDACTED, thinking('Let me', 'SIG_1=')],
+    'with a text between': [
+      thinking('Let me', 'SIG_1='),
+      { type: 'text', text: 'Mid.' },
+      thinking('é𝄞', 'SIG_2='),
+    ],
+    'without texts': [REDACTED, thinking('', 'SIG_1=')],
+    one: [thinking('Let me', 'SIG_1=')],
+  };
+  const streamOf = (content: readonly Loose[]): object[] => [
+    { type: 'message_start', message: { id: 'm', role: 'assistant', content: [], usage: {} } },
+    ...content.flatMap((block, index) => [
+      {
+        type: 'content_block_start',
+        index,
+        content_block: { ...block, text: '', thinking: '', signature: '' },
+      },
+      ...(block.thinking
+        ? [
+            {
+              type: 'content_block_delta',
+              index,
+              delta: { type: 'thinking_delta', thinking: block.thinking },
+            },
+          ]
+        : []),
+      ...(block.text
+        ? [{ type: 'content_block_delta', index, delta: { type: 'text_delta', text: block.text } }]
+        : []),
+      ...(block.signature
+        ? [
+            {
+              type: 'content_block_delta',
+              index,
+              delta: { type: 'signature_delta', signature: block.signature },
+            },
+          ]
+        : []),
+      { type: 'content_block_stop', index },
+    ]),
+    { type: 'message_delta', delta: { stop_reason: 'tool_use' }, usage: { output_tokens: 2 } },
+    { type: 'message_stop' },
+  ];
+  /** The message that a client joins of the texts in a stream, or gets. */
+  const messageOf = (got: Loose): Loose => {
+    if (!Array.isArray(got)) return got.choices[0].message;
+    const joined = (name: string): string =>
+      got.map(({ choices }: Loose) => choices[0]?.delta[name] ?? '').join('');
+    const signature = joined('reasoning_signature');
+    return {
+      role: 'assistant',
+      content: joined('content'),
+      reasoning_content: joined('reasoning_content'),
+      ...(signature === '' ? {} : { reasoning_signature: signature }),
+      tool_calls: [call('call_a', 'Paris')],
+    };
+  };
+  const question = { max_tokens: 9000, reasoning_effort: 'low', tools: TOOLS, messages: [user('Weather?')] };
+  const next = (message: object) => ({
+    ...question,
+    messages: [...question.messages, message, { role: 'tool', tool_call_id: 'call_a', content: '20 °C' }],
+  });
+
+  // maximhq/bifrost#5274
+  test.each(Object.keys(BLOCKS))(
+    'thinking blocks come back through a client of chat completions: %s',
+    async (name) => {
+      const content = [...(BLOCKS[name] ?? []), tool];
+      const body = { ...HELLO.messages.body, content, stop_reason: 'tool_use' };
+      for (const stream of [false, true]) {
+        const answered = stream ? { events: streamOf(content) } : { body };
+        const { got } = await ask('completions', 'messages', { ...question, stream }, answered);
+        const message = messageOf(got);
+        expect(message.reasoning_content ?? '').not.toMatch(/^\n\n/);
+        const { sent } = await ask('completions', 'messages', next(message), HELLO.messages);
+        const isThinking = ({ type }: Loose): boolean => /thinking/.test(type);
+        expect(sent.messages[1].content.filter(isThinking)).toEqual(content.filter(isThinking));
+        expect(sent.thinking).toMatchObject({ type: 'enabled' });
+        // A text that the client has changed belongs to no signature.
+        if (name !== 'two') continue;
+        const changed = { ...message, reasoning_content: 'Other.' };
+        const { sent: without } = await ask('completions', 'messages', next(changed), HELLO.messages);
+        expect(without.messages[1].content.some(isThinking)).toBe(false);
+      }
+    },
+  );
+
+  // maximhq/bifrost#5274
+  test('reasoning items of a Responses provider come back through a client of chat completions', async () => {
+    const items = [rs('rs_1', 'Sum.'), rs('rs_2', '')];
+    const output = [
+      ...items,
+      { type: 'function_call', id: 'fc', call_id: 'call_a', name: 'weather', arguments: '{"city":"Paris"}' },
+    ];
+    const { got } = await ask('completions', 'responses', question, {
+      body: { ...HELLO.responses.body, output },
+    });
+    const { sent } = await ask('completions', 'responses', next(messageOf(got)), HELLO.responses);
+    expect(sent.input.filter(({ type }: Loose) => type === 'reasoning')).toEqual(
+      items.map(({ type, summary, encrypted_content }) => ({ type, summary, encrypted_content })),
+    );
+  });
+
+  // maximhq/bifrost#5274
+  test.each(['reasoning_details', 'thinking_blocks'])(
+    'reasoning that another gateway repeats in %s is left out',
+    async (member) => {
+      const message = { role: 'assistant', content: 'x', [member]: [thinking('Let me', 'SIG')] };
+      const { status, sent } = await ask(
+        'completions',
+        'messages',
+        { ...question, messages: [user('Hi'), message, user('Go on')] },
+        HELLO.messages,
+      );
+      expect(status).toBe(200);
+      expect(JSON.stringify(sent)).not.toContain('Let me');
+    },
+  );
 });

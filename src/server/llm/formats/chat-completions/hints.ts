@@ -19,4 +19,5 @@ export const ASSISTANT_HINTS: Hints = {
   annotations: 'sources of a text that is kept',
   provider_specific_fields: 'members of the answer that LiteLLM keeps for its callers',
   reasoning_details: 'the reasoning again, in the form of OpenRouter',
+  thinking_blocks: 'the reasoning again, in the form of LiteLLM',
 };

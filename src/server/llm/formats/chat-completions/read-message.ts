@@ -11,8 +11,8 @@ import type {
 import { fileData, parseDataUrl } from '../../chat/data-url.ts';
 import { defined } from '../../chat/defined.ts';
 import { isEmpty } from '../../chat/event-data.ts';
+import { splitReasoning } from '../../chat/joined-reasoning.ts';
 import type { MemberReader } from '../../chat/member-reader.ts';
-import { unpackReasoning } from '../../chat/reasoning-state.ts';
 import { ASSISTANT_HINTS } from './hints.ts';
 import { UNTRANSLATABLE } from './read-response.ts';
 
@@ -93,7 +93,7 @@ function readAssistant(message: MemberReader): Part[] {
   const texts = message.textOrObjects<Part>('content', text, readAssistantPart) ?? [];
   const refusal = message.text('refusal');
   return [
-    ...(reasoning === '' && state === undefined ? [] : [readReasoning(reasoning, state)]),
+    ...(reasoning === '' && state === undefined ? [] : readReasoning(reasoning, state)),
     ...texts.filter((part) => part.type !== 'text' || part.text !== ''),
     ...(refusal === undefined ? [] : [{ type: 'refusal' as const, text: refusal }]),
     ...message.objects('tool_calls', readCall),
@@ -101,12 +101,10 @@ function readAssistant(message: MemberReader): Part[] {
 }
 
 /** `reasoning_signature` is what the gateway wrote into the answer of another provider. */
-function readReasoning(text: string, state: string | undefined): ReasoningPart {
-  return {
-    type: 'reasoning',
-    text,
-    ...(state === undefined ? { origin: 'completions' } : unpackReasoning(state)),
-  };
+function readReasoning(text: string, state: string | undefined): ReasoningPart[] {
+  return state === undefined
+    ? [{ type: 'reasoning', text, origin: 'completions' }]
+    : splitReasoning(text, state);
 }
 
 function readAssistantPart(part: MemberReader): Part {

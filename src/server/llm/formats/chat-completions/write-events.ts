@@ -3,7 +3,7 @@ import type { EventWriter, Json } from '../../chat/chat-format.ts';
 import { PING, serverEvent } from '../../chat/event-data.ts';
 import { reasoningOf } from '../../chat/event-response.ts';
 import { HeldText } from '../../chat/held-text.ts';
-import { packReasoning } from '../../chat/reasoning-state.ts';
+import { JoinedReasoning } from '../../chat/joined-reasoning.ts';
 import { SEPARATOR } from '../../chat/turns.ts';
 import { writeOpenAiError as writeError } from '../openai-error.ts';
 import { finishReason, writeUsage } from './write-response.ts';
@@ -16,6 +16,7 @@ export function eventWriter(request: ChatRequest): EventWriter {
 interface Answer {
   /** Kinds of all parts, for the finish reason. */
   readonly parts: StartedPart[];
+  readonly reasoning: JoinedReasoning;
   calls: number;
 }
 
@@ -26,6 +27,8 @@ interface OpenPart {
   readonly index: number;
   /** What separates its text from that of an earlier part of its kind. */
   separator: string;
+  /** Of reasoning: its place in that of the answer. */
+  readonly piece: ReturnType<JoinedReasoning['begin']> | undefined;
   signature?: string;
   encrypted?: string;
 }
@@ -64,7 +67,11 @@ class ChunkWriter implements EventWriter {
       case 'answerEnd': {
         const opening = this.#open(event.answer);
         const reason = finishReason(event.stop, this.#answer(event.answer).parts);
-        return opening + this.#choice(event.answer, {}, reason);
+        // Clients join the texts of all chunks, so it is in one.
+        const signature = this.#answer(event.answer).reasoning.state();
+        const signed =
+          signature === undefined ? '' : this.#choice(event.answer, { reasoning_signature: signature });
+        return opening + signed + this.#choice(event.answer, {}, reason);
       }
       case 'end':
         return `${this.#usage(event.usage)}data: [DONE]\n\n`;
@@ -78,7 +85,7 @@ class ChunkWriter implements EventWriter {
   #answer(index: number): Answer {
     let answer = this.#answers.get(index);
     if (answer === undefined) {
-      answer = { parts: [], calls: 0 };
+      answer = { parts: [], reasoning: new JoinedReasoning(), calls: 0 };
       this.#answers.set(index, answer);
     }
     return answer;
@@ -95,7 +102,9 @@ class ChunkWriter implements EventWriter {
     const isSecond = state.parts.some(({ type }) => type === content.type);
     state.parts.push(content);
     const isCall = content.type === 'toolCall';
-    const open = { answer, start: content, index: state.calls, separator: isSecond ? SEPARATOR : '' };
+    const piece = content.type === 'reasoning' ? state.reasoning.begin() : undefined;
+    const separator = isSecond ? SEPARATOR : '';
+    const open = { answer, start: content, index: state.calls, separator, piece };
     this.#parts.set(part, open);
     if (!isCall) return opening;
     state.calls += 1;
@@ -108,23 +117,24 @@ class ChunkWriter implements EventWriter {
   }
 
   #delta(part: OpenPart, text: string): string {
-    const { start, answer, index } = part;
+    const { start, answer, index, piece } = part;
+    if (piece !== undefined)
+      return this.#choice(answer, { reasoning_content: this.#answer(answer).reasoning.add(piece, text) });
     if (start.type === 'toolCall') {
       const call = start.isCustom === true ? { custom: { input: text } } : { function: { arguments: text } };
       return this.#choice(answer, { tool_calls: [{ index, ...call }] });
     }
     const whole = part.separator + text;
     part.separator = '';
-    if (start.type === 'reasoning') return this.#choice(answer, { reasoning_content: whole });
     return this.#choice(answer, start.type === 'refusal' ? { refusal: whole } : { content: whole });
   }
 
   #partEnd(number: number): string {
-    const { start, answer, signature, encrypted } = this.#part(number);
+    const { start, answer, piece, signature, encrypted } = this.#part(number);
     this.#parts.delete(number);
-    if (start.type !== 'reasoning') return '';
-    const packed = packReasoning(reasoningOf({ start, signature, encrypted }));
-    return packed === undefined ? '' : this.#choice(answer, { reasoning_signature: packed });
+    if (start.type === 'reasoning' && piece !== undefined)
+      this.#answer(answer).reasoning.end(piece, reasoningOf({ start, signature, encrypted }));
+    return '';
   }
 
   #part(number: number): OpenPart {

@@ -1,7 +1,7 @@
 import type { Answer, AnswerPart, ChatResponse, ChatUsage, StopReason } from '../../chat/chat.ts';
 import type { Json } from '../../chat/chat-format.ts';
 import { defined } from '../../chat/defined.ts';
-import { packReasoning } from '../../chat/reasoning-state.ts';
+import { JoinedReasoning } from '../../chat/joined-reasoning.ts';
 import { isText, joinTexts } from '../../chat/turns.ts';
 
 /** Writes a complete response. */
@@ -29,22 +29,28 @@ function writeAnswer({ parts, stop }: Answer, index: number): Json {
 function writeMessage(parts: readonly AnswerPart[]): Json {
   const text = joinTexts(parts.filter(isText));
   const refusal = joinTexts(parts.flatMap((part) => (part.type === 'refusal' ? [part.text] : [])));
-  const reasoning = joinTexts(parts.flatMap((part) => (part.type === 'reasoning' ? [part.text] : [])));
+  const reasoning = joinReasoning(parts);
   const calls = parts.flatMap((part) => (part.type === 'toolCall' ? [writeToolCall(part)] : []));
   return defined({
     role: 'assistant',
-    reasoning_content: reasoning === '' ? undefined : reasoning,
-    reasoning_signature: reasoningState(parts),
+    reasoning_content: reasoning.text === '' ? undefined : reasoning.text,
+    reasoning_signature: reasoning.state,
     content: text === '' && (calls.length > 0 || refusal !== '') ? null : text,
     refusal: refusal === '' ? null : refusal,
     tool_calls: calls.length === 0 ? undefined : calls,
   });
 }
 
-/** What the provider of the reasoning wants back. It belongs to one text, so several have none. */
-function reasoningState(parts: readonly AnswerPart[]): string | undefined {
-  const [first, ...others] = parts.filter((part) => part.type === 'reasoning');
-  return first === undefined || others.length > 0 ? undefined : packReasoning(first);
+function joinReasoning(parts: readonly AnswerPart[]): { text: string; state: string | undefined } {
+  const joined = new JoinedReasoning();
+  let text = '';
+  for (const part of parts) {
+    if (part.type !== 'reasoning') continue;
+    const piece = joined.begin();
+    text += joined.add(piece, part.text);
+    joined.end(piece, part);
+  }
+  return { text, state: joined.state() };
 }
 
 /** A call as in the messages of requests and responses. */
