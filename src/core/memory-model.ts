@@ -7,6 +7,8 @@ export const RELATION_TYPES = ['BELONGS_TO', 'REFERENCES', 'DEPENDS_ON'] as cons
 export type RelationType = (typeof RELATION_TYPES)[number];
 /** Besides those of the specification, from a turn to an earlier one that a language model found to be outdated by it. */
 export const SUPERSEDES = 'SUPERSEDES';
+/** From what a language model has extracted to its text. Weight 1: it was created from that text. */
+export const EXTRACTED_FROM = 'EXTRACTED_FROM';
 export const ROLES = ['user', 'assistant', 'system'] as const;
 export type Role = (typeof ROLES)[number];
 

@@ -117,7 +117,14 @@ export class BackgroundQueue {
   }
 }
 
-type Write = 'putDocument' | 'putEntities' | 'changeGraph' | 'importBatch' | 'erase';
+type Write =
+  | 'putDocument'
+  | 'putEntities'
+  | 'changeGraph'
+  | 'putExtraction'
+  | 'importBatch'
+  | 'erase'
+  | 'expire';
 
 /** The store, which wakes a queue after each of these writes, because it may leave something to do. */
 export function wakingAfter(store: Store, writes: readonly Write[], wake: () => void): Store {

@@ -11,7 +11,6 @@ import {
   RELATION_TYPES,
   type Relation,
   ROLES,
-  SUPERSEDES,
   type Turn,
 } from './store.ts';
 
@@ -106,7 +105,7 @@ function checkEntity(entity: NewEntity, where: string): void {
 function checkRelation(relation: Relation, where: string): void {
   checkId(relation.fromId, `${where}.fromId`);
   checkId(relation.toId, `${where}.toId`);
-  checkOneOf(relation.relationType, [...RELATION_TYPES, SUPERSEDES], `${where}.relationType`);
+  checkOneOf(relation.relationType, RELATION_TYPES, `${where}.relationType`);
   if (!Number.isFinite(relation.weight)) refuse(`${where}.weight`, 'expected a finite number');
 }
 
@@ -125,8 +124,7 @@ export function checkGraph(entities: readonly NewEntity[], relations: readonly R
 export function checkGraphChange(change: GraphChange): void {
   const { createEntities = [], createRelations = [], addObservations = [] } = change;
   const { deleteEntities = [], deleteRelations = [], deleteObservations = [] } = change;
-  const { origin: _, ...lists } = change;
-  for (const [member, list] of Object.entries(lists))
+  for (const [member, list] of Object.entries(change))
     if (list.length > MEMORY_STORE_LIMITS.graphChanges)
       refuse(
         member,

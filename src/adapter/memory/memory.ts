@@ -70,8 +70,10 @@ export interface MemoryOptions {
 export function createMemory(options: MemoryOptions): Memory {
   const { lifetimes = {}, embedder, docsFolder, indexesChat, log } = options;
   // An entity of agents is embedded after it was written; deleting an observation writes it again.
-  const embedded = wakingAfter(options.store, ['changeGraph', 'importBatch', 'erase'], () =>
-    embeddings.wake(),
+  const embedded = wakingAfter(
+    options.store,
+    ['changeGraph', 'putExtraction', 'importBatch', 'erase', 'expire'],
+    () => embeddings.wake(),
   );
   const extraction =
     options.extractor === undefined

@@ -26,8 +26,6 @@ export interface SearchFields {
 
 /** Changes to the entities that agents write, made in this order and all or none. */
 export interface GraphChange {
-  /** Where created entities and relations come from: `extracted` by a model from a stored text. Default: `agent`. */
-  readonly origin?: 'extracted' | undefined;
   /** Entities whose name is in use are left as they are. */
   readonly createEntities?: readonly AgentEntity[];
   /** Relations that exist are left as they are. */
@@ -52,6 +50,16 @@ export interface GraphChanged {
     readonly addedObservations: readonly string[];
   }[];
   readonly deleted: { readonly entities: number; readonly observations: number; readonly relations: number };
+}
+
+/** What a model has extracted from a stored text. Entities and relations that exist are left as they are. */
+export interface Extraction {
+  /** Row of the text. */
+  readonly row: number;
+  readonly entities: readonly AgentEntity[];
+  readonly relations: readonly AgentRelation[];
+  /** Ids of the `chat_message`s that the text, another one, makes outdated. */
+  readonly outdated: readonly string[];
 }
 
 /** Selects entities of agents: by name, by a text in name, type or observations, or all. */

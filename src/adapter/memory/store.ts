@@ -25,6 +25,7 @@ import type {
   EntitySearch,
   ErasureOptions,
   ErasureRequest,
+  Extraction,
   FoundEntity,
   GraphChange,
   GraphChanged,
@@ -55,7 +56,7 @@ export type {
   Stored,
   Turn,
 } from '../../core/memory-model.ts';
-export { ENTITY_TYPES, ORIGINS, RELATION_TYPES, ROLES, SUPERSEDES } from '../../core/memory-model.ts';
+export { ENTITY_TYPES, ORIGINS, RELATION_TYPES, ROLES } from '../../core/memory-model.ts';
 export type * from './store-values.ts';
 
 /** Length of the built-in embedder's vectors (spec, Collection `entities`); vectors of others may have any length. */
@@ -116,6 +117,8 @@ export interface Store {
    * @throws AppError `memory_not_found` for observations of an unknown entity, `memory_invalid` for one that gets too large
    */
   changeGraph(change: GraphChange, expired?: Cutoffs): Promise<GraphChanged>;
+  /** Stores it, to be deleted with its text; nothing if the text was deleted or written again in the meantime. */
+  putExtraction(extraction: Extraction, expired?: Cutoffs): Promise<void>;
   /** A page of the entities of agents, of at most `MEMORY_STORE_LIMITS.graphCharacters`, with their relations. */
   agentGraph(request: AgentGraphRequest): Promise<AgentGraph>;
   /**

@@ -241,4 +241,96 @@ export function erasureContract(store: () => Store): void {
     expect(await store().entities([agentEntityId('Single'), 'file:single.md'])).toEqual([]);
     expect(await store().lexical(['narwhal', 'axolotls'], { limit: 5 })).toEqual([]);
   });
+
+  /** Stores a text, such as a chat message, and what a model has extracted from it: by name, observations. */
+  const extractedFrom = async (id: string, said: Readonly<Record<string, readonly string[]>>) => {
+    const names = Object.keys(said);
+    const { row = 0 } = (await rowsOf()).find((one) => one.id === id) ?? {};
+    await store().putExtraction({
+      row,
+      entities: names.map((name) => ({ name, entityType: 'person', observations: said[name] ?? [] })),
+      relations: names.map((from) => ({ from, to: `Friend of ${from}`, relationType: 'knows' })),
+      outdated: [],
+    });
+  };
+  const rowsOf = () => store().unembedded('none', { after: 0, limit: 5_000 });
+  const message = (id: string, storedAt?: string) =>
+    entity({ id, type: 'chat_message', content: id, searchText: id, ...(storedAt && { storedAt }) });
+  const observed = async (...names: string[]): Promise<Record<string, readonly string[]>> => {
+    const { entities } = await store().agentGraph({ names });
+    return Object.fromEntries(entities.map(({ name, observations }) => [name, observations]));
+  };
+
+  test('what was extracted goes with its last text, and what it says with the text that said it', async () => {
+    await store().putEntities(
+      ['m1', 'm2'].map((id) => message(id)),
+      [],
+      EMBEDDER,
+    );
+    await extractedFrom('m1', { Zoe: ['said in m1'], Yan: ['of m1'], Uwe: ['of m1'] });
+    await extractedFrom('m2', { Zoe: ['said in m2'], Xia: ['of m2'] });
+    // Agents change one, relate the end of a relation of another, and give a relation the name of that to a text.
+    await store().changeGraph({
+      addObservations: [{ entityName: 'Yan', contents: ['by an agent'] }],
+      createRelations: [
+        { from: 'Friend of Uwe', to: 'Agent', relationType: 'knows' },
+        { from: 'Uwe', to: 'Agent', relationType: 'EXTRACTED_FROM' },
+      ],
+    });
+    const [zoe] = await store().byName('Zoe', 1);
+    const edges = await store().edges([zoe?.id ?? ''], 'out', 9);
+    expect(edges.filter(({ relationType }) => relationType === 'EXTRACTED_FROM')).toMatchObject([
+      { toId: 'm1', weight: 1 },
+      { toId: 'm2', weight: 0.5 },
+    ]);
+    await store().removeEntities(['m1']);
+    expect(await observed('Zoe', 'Yan', 'Xia', 'Uwe')).toEqual({
+      Zoe: [],
+      Yan: ['of m1', 'by an agent'],
+      Xia: ['of m2'],
+    });
+    expect((await store().byName('Zoe', 1))[0]?.metadata['origin']).toBe('extracted');
+    expect(await store().similarNames('Friend of Uw', 5)).toContain('Friend of Uwe');
+    await store().removeEntities(['m2']);
+    expect(await observed('Zoe', 'Yan', 'Xia')).toEqual({ Yan: ['of m1', 'by an agent'] });
+    expect(await store().byName('Friend of Zoe', 1)).toEqual([]);
+    expect(await store().lexical(['said'], { types: ['entity'], limit: 9 })).toEqual([]);
+    // Nothing is stored for a text that is gone.
+    await extractedFrom('m1', { Zoe: ['too late'] });
+    expect(await observed('Zoe')).toEqual({});
+    await store().erase({ about: 'Yan' }, {});
+  });
+
+  test('what was extracted from a document goes with its passage, wherever that has moved, and shows in a preview', async () => {
+    const put = (...texts: readonly string[]) => {
+      const { relations: _, entities, ...document } = documentOf('moving.md', texts);
+      const placed = entities.map((one, at) => ({ ...one, id: at === 0 ? one.id : `moving ${at}` }));
+      return store().putDocument({ ...document, entities: placed, relations: [] });
+    };
+    await put('first passage', 'second passage', 'third passage');
+    await extractedFrom('moving 1', { First: ['one'] });
+    await extractedFrom('moving 2', { Second: ['two'] });
+    await extractedFrom('moving 3', { Third: ['three'], First: [] });
+    await put('third passage', 'new passage', 'second passage');
+    expect(await observed('First', 'Second', 'Third')).toEqual({
+      First: [],
+      Second: ['two'],
+      Third: ['three'],
+    });
+    await put('second passage');
+    expect(await observed('First', 'Second', 'Third')).toEqual({ Second: ['two'] });
+    await store().putEntities([message('m4')], [], EMBEDDER);
+    await extractedFrom('m4', { Second: ['again'] });
+    const request = { documents: ['file:moving.md'] };
+    const preview = await store().erase(request, { preview: true });
+    expect(preview).toMatchObject({
+      counts: { entities: 0, observations: 1, documents: 1 },
+      observations: [{ entityName: 'Second', observation: 'two' }],
+    });
+    expect(await store().erase(request, { token: preview.token })).toMatchObject({ counts: preview.counts });
+    expect(await observed('Second')).toEqual({ Second: [] });
+    await store().putEntities([message('m4', '2010-01-01T00:00:00.000Z')], [], EMBEDDER);
+    await store().expire({ turns: '2011', entities: '' }, 9);
+    expect(await observed('Second')).toEqual({});
+  });
 }

@@ -80,6 +80,7 @@ export function fakeStore(): FakeStore {
     erase: unused,
     expire: unused,
     changeGraph: unused,
+    putExtraction: unused,
     agentGraph: unused,
     async putEntities(entities, edges, embedder) {
       write();

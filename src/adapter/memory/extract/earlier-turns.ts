@@ -1,18 +1,17 @@
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
-import { SUPERSEDES } from '../../../core/memory-model.ts';
 import { chatMessageId } from '../ids.ts';
 import type { Searched } from '../search/query-vector.ts';
 import { isQuestion, saidIn, saysOfOneself, speakerOf } from '../search/statements.ts';
 import { isSameVoice } from '../search/successors.ts';
 import { searchTurns } from '../search/turns.ts';
-import type { Relation, Store, Turn } from '../store.ts';
+import type { Store, Turn } from '../store.ts';
 
 /** A turn that a later one may have made outdated. */
 export interface EarlierTurn {
   /** What it says, with its day and speaker. */
   readonly statement: string;
-  /** What is stored if the later one has made it outdated. */
-  readonly mark: Relation;
+  /** That of its entity. */
+  readonly id: string;
 }
 
 /**
@@ -47,9 +46,9 @@ export async function earlierTurns(
   return [...earlier.values()]
     .map((one) => ({
       statement: `${one.createdAt.slice(0, 10)}, ${speakerOf(one)}: ${saidIn(one.content).slice(0, MEMORY_STORE_LIMITS.earlierTurnLength)}`,
-      mark: { fromId: id, toId: chatMessageId(one.id), relationType: SUPERSEDES, weight: 1 },
+      id: chatMessageId(one.id),
     }))
-    .filter(({ mark }) => marked.has(mark.toId));
+    .filter((one) => marked.has(one.id));
 }
 
 /**

@@ -105,15 +105,12 @@ export class ExtractionQueue {
         earlier.map(({ statement }) => statement),
         signal,
       );
-      const marks = outdated.flatMap((place) => earlier[place]?.mark ?? []);
-      // They say nothing that an embedder would read.
-      if (marks.length > 0) await store.putEntities([], marks, searched.embedder.id);
-      if (entities.length > 0 || relations.length > 0)
-        await store.changeGraph({
-          origin: 'extracted',
-          createEntities: entities,
-          createRelations: relations,
-        });
+      await store.putExtraction({
+        row: text.row,
+        entities,
+        relations,
+        outdated: outdated.flatMap((place) => earlier[place]?.id ?? []),
+      });
     }
     await this.#mark([text]);
   }

@@ -17,7 +17,7 @@ import { mentionsOf } from './mentions.ts';
 import { cutoffValues, isAlive, NOTHING_EXPIRED, type Sql } from './sql.ts';
 
 /** What an agent changes is its own from then on. */
-type GraphOrigin = 'agent' | 'extracted';
+export type GraphOrigin = 'agent' | 'extracted';
 /** Of relations: those that a model has extracted come last. */
 const WEIGHTS: Readonly<Record<GraphOrigin, number>> = { agent: 1, extracted: 0.5 };
 /** Entities that one statement reads. */
@@ -31,9 +31,8 @@ export async function changeGraph(
 ): Promise<GraphChanged> {
   await lockGraph(sql);
   await deleteExpired(sql, change, expired);
-  const origin = change.origin ?? 'agent';
-  const entities = await createEntities(sql, change.createEntities ?? [], origin);
-  const relations = await createRelations(sql, change.createRelations ?? [], WEIGHTS[origin]);
+  const entities = await createEntities(sql, change.createEntities ?? [], 'agent');
+  const relations = await createRelations(sql, change.createRelations ?? [], 'agent');
   const observations = await addObservations(sql, change.addObservations ?? []);
   const deletedObservations = await deleteObservations(sql, change.deleteObservations ?? []);
   const deletedRelations = await deleteRelations(sql, change.deleteRelations ?? []);
@@ -59,7 +58,11 @@ export async function lockGraph(sql: Sql): Promise<void> {
 }
 
 /** A name is free again when its entity has expired, even if that is not deleted yet. */
-async function deleteExpired(sql: Sql, change: GraphChange, expired: Cutoffs): Promise<void> {
+export async function deleteExpired(
+  sql: Sql,
+  change: Pick<GraphChange, 'createEntities' | 'addObservations'>,
+  expired: Cutoffs,
+): Promise<void> {
   if (expired.entities === '') return;
   const names = [
     ...(change.createEntities ?? []).map(({ name }) => name),
@@ -75,7 +78,7 @@ async function deleteExpired(sql: Sql, change: GraphChange, expired: Cutoffs): P
   );
 }
 
-async function createEntities(
+export async function createEntities(
   sql: Sql,
   list: readonly AgentEntity[],
   origin: GraphOrigin,
@@ -96,26 +99,33 @@ async function createEntities(
 }
 
 /** An end that is not an entity gets a row of its own without content, so that its name is known. */
-async function createRelations(
+export async function createRelations(
   sql: Sql,
   list: readonly AgentRelation[],
-  weight: number,
+  origin: GraphOrigin,
 ): Promise<AgentRelation[]> {
   const ends = new Map(list.flatMap(({ from, to }) => [from, to]).map((name) => [agentEntityId(name), name]));
   const rows = await sql.all(`SELECT id FROM memory_entities WHERE ${sql.among('id', '$1')}`, [
     sql.list([...ends.keys()]),
   ]);
+  // An extracted name that an agent relates is the agent's from then on.
+  if (origin === 'agent')
+    await sql.run(
+      `UPDATE memory_entities SET metadata = '{}' WHERE ${sql.among('id', '$1')} AND folded IS NULL AND metadata <> '{}'`,
+      [sql.list([...ends.keys()])],
+    );
   for (const row of rows) ends.delete(text(row, 'id'));
+  const metadata = origin === 'agent' ? {} : { origin };
   await insert(
     sql,
-    [...ends].map(([id, name]) => ({ ...nothing, id, name })),
+    [...ends].map(([id, name]) => ({ ...nothing, id, name, metadata })),
   );
   const created: AgentRelation[] = [];
   for (const relation of list) {
     const count = await sql.run(
       `INSERT INTO memory_relations (from_id, to_id, relation_type, weight) VALUES ($1, $2, $3, $4)
        ON CONFLICT DO NOTHING`,
-      [...keysOf(relation), weight],
+      [...keysOf(relation), WEIGHTS[origin]],
     );
     if (count > 0) created.push(relation);
   }
@@ -216,12 +226,17 @@ export async function deleteAgentEntities(
 
 async function dropLooseEnds(sql: Sql, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
-  await sql.run(
+  // A relation to the text that it was extracted from does not count.
+  const loose = await sql.all(
     `DELETE FROM memory_entities WHERE type = 'entity' AND folded IS NULL AND ${sql.among('id', '$1')}
-     AND NOT EXISTS (SELECT 1 FROM memory_relations WHERE from_id = id)
-     AND NOT EXISTS (SELECT 1 FROM memory_relations WHERE to_id = id)`,
+     AND NOT EXISTS (SELECT 1 FROM memory_relations WHERE to_id = memory_entities.id)
+     AND NOT EXISTS (SELECT 1 FROM memory_relations AS r JOIN memory_entities AS t ON t.id = r.to_id
+                     WHERE r.from_id = memory_entities.id AND t.type = 'entity') RETURNING id`,
     [sql.list([...new Set(ids)])],
   );
+  await sql.run(`DELETE FROM memory_relations WHERE ${sql.among('from_id', '$1')}`, [
+    sql.list(loose.map((row) => text(row, 'id'))),
+  ]);
 }
 
 const ENTITY = 'name, metadata';
@@ -236,7 +251,7 @@ async function load(sql: Sql, names: readonly string[]): Promise<Map<string, Age
 
 const nothing = { type: 'entity', content: '', metadata: {}, embedding: undefined, searchText: '' } as const;
 
-async function save(
+export async function save(
   sql: Sql,
   entities: readonly AgentEntity[],
   origin: GraphOrigin = 'agent',
@@ -286,7 +301,7 @@ function keysOf({ from, to, relationType }: AgentRelation): string[] {
   return [agentEntityId(from), agentEntityId(to), relationType];
 }
 
-function entityOf(row: Row): AgentEntity {
+export function entityOf(row: Row): AgentEntity {
   const { entityType } = jsonObject(row, 'metadata');
   return { name: text(row, 'name'), entityType: textIn(entityType), observations: observationsOf(row) };
 }

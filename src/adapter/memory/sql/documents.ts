@@ -1,4 +1,5 @@
 import { AppError } from '../../../core/errors.ts';
+import { EXTRACTED_FROM } from '../../../core/memory-model.ts';
 import { number, oneOf, type Row, text } from '../../../core/sql-row.ts';
 import {
   type DocumentRecord,
@@ -10,6 +11,8 @@ import {
   type Relation,
   type Stored,
 } from '../store.ts';
+import { lockGraph } from './agent-graph.ts';
+import { deleteLost, lostWith, moveSources } from './extracted.ts';
 import { mentionsIn } from './mentions.ts';
 import { ENTITY_COLUMNS, entityValues, SEARCH_FIELDS, type Sql, searchFieldsOf } from './sql.ts';
 
@@ -20,6 +23,7 @@ export async function putDocument(sql: Sql, document: NewDocument): Promise<void
   const [file] = document.entities;
   if (file === undefined)
     throw new AppError('memory_invalid', { message: 'entities: expected the file first' });
+  await lockGraph(sql);
   // On PostgreSQL this locks the row, so that two backends replace the same document one after another.
   const [stored] = await sql.all(
     `INSERT INTO memory_documents (origin, key, hash, embedder, file_id, chunks) VALUES ($1, $2, $3, $4, $5, $6)
@@ -49,9 +53,9 @@ export async function putDocument(sql: Sql, document: NewDocument): Promise<void
     `DELETE FROM memory_relations WHERE from_id IN (SELECT id FROM memory_entities WHERE document = $1)`,
     [row],
   );
-  // Relations from other documents to remaining parts are kept.
+  // Relations from other documents to remaining parts are kept; what was extracted follows the texts, not their places.
   await sql.run(
-    `DELETE FROM memory_relations WHERE to_id IN
+    `DELETE FROM memory_relations WHERE relation_type <> '${EXTRACTED_FROM}' AND to_id IN
        (SELECT id FROM memory_entities WHERE document = $1 AND NOT (${sql.among('id', '$2')}))`,
     [row, ids],
   );
@@ -81,6 +85,11 @@ async function replaceEntities(
     if (same === undefined) fresh.push(entity);
     else kept.push({ row: number(same, 'row'), entity });
   }
+  const places = new Map(kept.map(({ row, entity }) => [row, entity.id]));
+  await moveSources(
+    sql,
+    stored.map((row) => ({ from: text(row, 'id'), to: places.get(number(row, 'row')) })),
+  );
   const list = sql.list(kept.map(({ row }) => row));
   await sql.run(`DELETE FROM memory_entities WHERE document = $1 AND NOT (${sql.among('row', '$2')})`, [
     document,
@@ -136,6 +145,8 @@ export async function putEntities(
 }
 
 export async function removeEntities(sql: Sql, ids: readonly string[]): Promise<number> {
+  await lockGraph(sql);
+  const lost = await lostWith(sql, ids);
   const gone = await sql.all(
     `DELETE FROM memory_entities WHERE ${sql.among('id', '$1')} AND document IS NULL RETURNING id`,
     [sql.list(ids)],
@@ -145,6 +156,7 @@ export async function removeEntities(sql: Sql, ids: readonly string[]): Promise<
     `DELETE FROM memory_relations WHERE ${sql.among('from_id', '$1')} OR ${sql.among('to_id', '$1')}`,
     [list],
   );
+  await deleteLost(sql, lost);
   return gone.length;
 }
 
@@ -204,6 +216,7 @@ export async function removeDocuments(
   origin: Stored<Origin>,
   keys: readonly string[],
 ): Promise<number> {
+  await lockGraph(sql);
   // Deleted first, so that other transactions that remove or replace the same documents wait for this one.
   const gone = await sql.all(
     `DELETE FROM memory_documents WHERE origin = $1 AND ${sql.among('key', '$2')} RETURNING document`,
@@ -212,9 +225,12 @@ export async function removeDocuments(
   for (const row of gone) {
     const parameters = [number(row, 'document')];
     const parts = 'SELECT id FROM memory_entities WHERE document = $1';
+    const ids = (await sql.all(parts, parameters)).map((part) => text(part, 'id'));
+    const lost = await lostWith(sql, ids);
     await sql.run(`DELETE FROM memory_relations WHERE from_id IN (${parts})`, parameters);
     await sql.run(`DELETE FROM memory_relations WHERE to_id IN (${parts})`, parameters);
     await sql.run('DELETE FROM memory_entities WHERE document = $1', parameters);
+    await deleteLost(sql, lost);
   }
   return gone.length;
 }

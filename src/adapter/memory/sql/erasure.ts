@@ -9,6 +9,7 @@ import { nameKey } from '../plain-words.ts';
 import type { Erasure, ErasureOptions, ErasureRequest } from '../store.ts';
 import { changeGraph, deleteAgentEntities, lockGraph, observationsOf } from './agent-graph.ts';
 import { removeDocuments } from './documents.ts';
+import { deleteLost, lostWith } from './extracted.ts';
 import type { Sql } from './sql.ts';
 
 /** Entities, turns and documents that one erasure deletes; the rest needs another one. */
@@ -43,6 +44,7 @@ export async function erase(sql: Sql, request: ErasureRequest, options: ErasureO
   };
   await planNamed(sql, plan, request);
   if (request.about !== undefined) await planAbout(sql, plan, request.about);
+  await planExtracted(sql, plan);
   const erasure = await described(sql, plan);
   if (options.preview === true) return erasure;
   if (options.token !== undefined && options.token !== erasure.token) throw new AppError('memory_changed');
@@ -139,6 +141,21 @@ async function planDocuments(sql: Sql, plan: Plan, condition: string, value: str
   for (const row of rows) plan.documents.set(text(row, 'file_id'), row);
 }
 
+/** What was extracted from the texts of the plan. */
+async function planExtracted(sql: Sql, plan: Plan): Promise<void> {
+  const chunks = await sql.all(
+    `SELECT c.id AS id FROM memory_documents AS d JOIN memory_entities AS c ON c.document = d.document
+     WHERE ${sql.among('d.file_id', '$1')}`,
+    [sql.list([...plan.documents.keys()])],
+  );
+  const lost = await lostWith(sql, [...plan.messages, ...chunks.map((row) => text(row, 'id'))]);
+  for (const { name } of lost.entities) plan.entities.add(name);
+  for (const { name, observations } of lost.emptied)
+    if (observations.length > 0 && !plan.entities.has(name))
+      plan.observations.set(name, new Set(observations));
+  for (const name of plan.entities) plan.observations.delete(name);
+}
+
 async function described(sql: Sql, plan: Plan): Promise<Erasure> {
   const ids = sql.list([...plan.entities].map(agentEntityId));
   const [counted] = await sql.all(
@@ -213,6 +230,12 @@ function tokenOf({ entities, observations, turns, messages, documents, isCut }: 
 }
 
 async function carryOut(sql: Sql, plan: Plan): Promise<void> {
+  await dropEntities(sql, [...plan.messages]);
+  const sessions = new Set([...plan.turns.values()].map((row) => text(row, 'session_id')));
+  await dropTurns(sql, [...plan.turns.keys()], [...sessions]);
+  for (const row of plan.documents.values())
+    await removeDocuments(sql, text(row, 'origin'), [text(row, 'key')]);
+  // What was extracted from those texts is gone or empty already.
   await changeGraph(sql, {
     deleteObservations: [...plan.observations].map(([entityName, texts]) => ({
       entityName,
@@ -220,20 +243,17 @@ async function carryOut(sql: Sql, plan: Plan): Promise<void> {
     })),
   });
   await deleteAgentEntities(sql, [...plan.entities].map(agentEntityId));
-  await dropEntities(sql, [...plan.messages]);
-  const sessions = new Set([...plan.turns.values()].map((row) => text(row, 'session_id')));
-  await dropTurns(sql, [...plan.turns.keys()], [...sessions]);
-  for (const row of plan.documents.values())
-    await removeDocuments(sql, text(row, 'origin'), [text(row, 'key')]);
 }
 
-/** Deletes entities that belong to no document, with their relations. */
+/** Deletes entities that belong to no document, with their relations and what was extracted from them. The graph is locked. */
 export async function dropEntities(sql: Sql, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
   const list = sql.list(ids);
+  const lost = await lostWith(sql, ids);
   await sql.run(`DELETE FROM memory_relations WHERE ${sql.among('from_id', '$1')}`, [list]);
   await sql.run(`DELETE FROM memory_relations WHERE ${sql.among('to_id', '$1')}`, [list]);
   await sql.run(`DELETE FROM memory_entities WHERE ${sql.among('id', '$1')}`, [list]);
+  await deleteLost(sql, lost);
 }
 
 /** Deletes turns by id; a session without turns is deleted with everything that names it. */

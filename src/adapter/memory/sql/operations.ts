@@ -12,7 +12,7 @@ import {
   checkVector,
 } from '../check-input.ts';
 import type { Cutoffs, NewDocument, Store } from '../store.ts';
-import { agentGraph, changeGraph, deleteAgentEntities } from './agent-graph.ts';
+import { agentGraph, changeGraph, deleteAgentEntities, lockGraph } from './agent-graph.ts';
 import { appendTurn, sessions, turns } from './chat.ts';
 import {
   document,
@@ -25,6 +25,7 @@ import {
 } from './documents.ts';
 import { searchEntities } from './entity-search.ts';
 import { dropEntities, dropTurns, erase } from './erasure.ts';
+import { putExtraction } from './extracted.ts';
 import { byName, edges, entities, similarNames, topology } from './graph.ts';
 import { note, setNote, stats } from './overview.ts';
 import { relatedTurns } from './related-turns.ts';
@@ -111,6 +112,11 @@ export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
     ...write<'changeGraph'>(checkGraphChange, changeGraph),
     erases: (changes) => Object.keys(changes).some((kind) => kind.startsWith('delete')),
   },
+  putExtraction: change<'putExtraction'>(
+    ({ entities: createEntities, relations: createRelations }) =>
+      checkGraphChange({ createEntities, createRelations }),
+    putExtraction,
+  ),
   agentGraph: read<'agentGraph'>(nothing, agentGraph),
   putDocument: {
     ...write<'putDocument'>(checkDocument, putDocument),
@@ -210,6 +216,7 @@ export function vectorsStoredBy(name: Operation, args: readonly unknown[]): read
 
 /** Deletes some of what has expired, the oldest first; returns the number of turns, entities and documents. */
 async function expire(sql: Sql, cutoffs: Cutoffs, limit: number): Promise<number> {
+  await lockGraph(sql);
   const turns =
     cutoffs.turns === ''
       ? []

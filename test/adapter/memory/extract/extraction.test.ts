@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { extractedIn } from '../../../../src/adapter/memory/extract/chat-extractor.ts';
 import { extractorFrom } from '../../../../src/adapter/memory/extract/from-environment.ts';
@@ -74,7 +76,10 @@ test('entities and relations of an ingested text are extracted by a chat service
   const [alice] = await store.byName('Alice', 1);
   expect(alice?.metadata['origin']).toBe('extracted');
   const edges = await store.edges([alice?.id ?? ''], 'out', 9);
-  expect(edges).toMatchObject([{ relationType: 'leads', weight: 0.5 }]);
+  expect(edges).toMatchObject([
+    { relationType: 'EXTRACTED_FROM', weight: 1 },
+    { relationType: 'leads', weight: 0.5 },
+  ]);
   // Nothing is extracted from the entity itself, nor again because of another embedder.
   expect(service.received).toHaveLength(1);
   await store.keepVectorsOf('another/64');
@@ -123,6 +128,115 @@ test('a text that the service refuses is left out, while others are extracted', 
   await until(async () => (await pending(backend)) === 0);
   expect(await names(backend)).toEqual(['Alice']);
   expect(backend.log.join('\n')).toContain('the service refuses a text');
+});
+
+/**
+ * A model that takes "Zora says it" for an entity that has said it, and relates it to a name that is no entity. It waits for `answers`
+ * first.
+ */
+function quotingService(answers: (text: string) => unknown): Promise<HttpUpstream> {
+  return httpUpstream(async (_, response, { body }) => {
+    const text = JSON.parse(body).messages.at(-1).content as string;
+    await answers(text);
+    const said = [...text.split('Statements before it:')[0].matchAll(/(\w+) (says [^.]*)\./g)];
+    response.setHeader('content-type', 'application/json');
+    response.end(
+      completion({
+        entities: said.map(([, name, fact]) => ({ name, entityType: 'person', observations: [fact] })),
+        relations: said.map(([, from, fact]) => ({ from, to: `what ${fact}`, relationType: 'says' })),
+        outdated: [1],
+      }),
+    );
+  });
+}
+
+describe('what was extracted goes with its text', () => {
+  const CANARY = 'canaryvroom';
+  const inFiles = (backend: Backend): boolean =>
+    readdirSync(backend.data, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .some((entry) => readFileSync(join(entry.parentPath, entry.name)).includes(CANARY));
+  /** Where it is found: by a search, in the graph, in the export, in files. */
+  const traces = async (backend: Backend): Promise<string[]> => {
+    const query = `who says ${CANARY}`;
+    const found = {
+      search: (await backend.post('search', { query, minScore: 0, turns: true })).body,
+      graph: await backend.memory.store.agentGraph({}),
+      export: await (await fetch(`${backend.url}/api/memory/export`)).text(),
+    };
+    const places = Object.entries(found).flatMap(([place, value]) => {
+      const { hint: _, ...shown } = Object(value);
+      const text = typeof value === 'string' ? value : JSON.stringify({ ...shown, query: '' });
+      return text.includes(CANARY) ? [place] : [];
+    });
+    return [...places, ...(inFiles(backend) ? ['files'] : [])];
+  };
+  const text = `Zora says ${CANARY}.`;
+  const store = {
+    turn: async (backend: Backend): Promise<string> => {
+      const turn = { sessionId: 'd', agentId: 'planner', role: 'user', content: text };
+      expect((await backend.post('chat', turn)).status).toBe(201);
+      return 'd';
+    },
+    document: async (backend: Backend): Promise<string> =>
+      (await backend.post('ingest/docs', { title: 'Note', content: text })).body.document.id,
+  };
+  const forget = async (backend: Backend) => {
+    const { token } = (await backend.post('forget', { about: CANARY, preview: true })).body;
+    return backend.post('forget', { about: CANARY, token });
+  };
+  type Way = readonly [
+    string,
+    (backend: Backend) => Promise<string>,
+    (backend: Backend, id: string) => Promise<{ status: number; body: { counts?: unknown } }>,
+  ];
+  const ways: readonly Way[] = [
+    ['a session', store.turn, (backend, id) => backend.delete(`sessions/${id}`)],
+    ['a turn that is forgotten', store.turn, forget],
+    ['a document', store.document, (backend, id) => backend.delete(`documents/${id}`)],
+    ['a document that is forgotten', store.document, forget],
+  ];
+
+  test.each(ways)('of %s, before the model answers and afterwards', async (_, put, remove) => {
+    const waiting = Promise.withResolvers<void>();
+    await using service = await quotingService((read) => (read.includes(CANARY) ? waiting.promise : 0));
+    await using backend = await memoryBackend({
+      extractor: extractorOf(service),
+      extractionDelay: 5,
+      indexesChat: true,
+    });
+    const earlier = { sessionId: 'e', agentId: 'planner', role: 'user', content: 'It was quiet before.' };
+    expect((await backend.post('chat', earlier)).status).toBe(201);
+    const id = await put(backend);
+    await until(() => service.received.some(({ body }) => body.includes(CANARY)));
+    expect((await remove(backend, id)).status).toBe(200);
+    waiting.resolve();
+    await until(async () => (await pending(backend)) === 0);
+    expect(await traces(backend)).toEqual([]);
+
+    const again = await put(backend);
+    await until(async () => (await names(backend)).length > 0 && (await pending(backend)) === 0);
+    expect(await traces(backend)).toEqual(['search', 'graph', 'export', 'files']);
+    expect(await remove(backend, again)).toMatchObject({
+      status: 200,
+      body: { deleted: true, counts: { entities: 2 } },
+    });
+    expect(await traces(backend)).toEqual([]);
+    expect((await backend.memory.store.topology({ types: ['entity'], limit: 9 })).nodes).toEqual([]);
+    expect((await backend.memory.store.stats()).relations.other).toBe(0);
+  });
+
+  test('of a text that is replaced while the model reads it', async () => {
+    const waiting = Promise.withResolvers<void>();
+    await using service = await quotingService((read) => (read.includes(CANARY) ? waiting.promise : 0));
+    await using backend = await memoryBackend({ extractor: extractorOf(service), extractionDelay: 5 });
+    await store.document(backend);
+    await until(() => service.received.length === 1);
+    await ingest(backend, 'Note', 'Yves says nothing.');
+    waiting.resolve();
+    await until(async () => (await names(backend)).includes('Yves') && (await pending(backend)) === 0);
+    expect(await names(backend)).toEqual(['Yves']);
+  });
 });
 
 /** A model that judges by a table: a text that contains the first makes outdated what contains the second. */
