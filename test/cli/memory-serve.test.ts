@@ -148,12 +148,20 @@ describe('agctl memory serve', () => {
     ]);
     // Its folder of documents is missing, which it reports.
     await using memory = await service(['memory-backend', 'serve', '--port', '0'], {
-      env: { MEMORY_DATA_DIR: data, MEMORY_DOCS_DIR: join(folder.path, 'docs') },
+      env: {
+        MEMORY_DATA_DIR: data,
+        MEMORY_DOCS_DIR: join(folder.path, 'docs'),
+        MEMORY_EXTRACTION_URL: 'http://127.0.0.1:9/v1',
+        MEMORY_EXTRACTION_MODEL: 'small',
+      },
     });
     await syncedBy(memory);
     const { sync } = await json(`${addressOf(memory, 'api')}/ingest/status`);
     expect(sync.errors[0].message).toContain('docs folder');
     await until(() => memory.stderr.includes('\twarn\tmemory::sync\t'));
+    expect(memory.stderr + memory.stdout).toContain(
+      'by small, of documents; MEMORY_INDEX_CHAT=true adds turns',
+    );
   });
 
   test.each([

@@ -45,7 +45,12 @@ async function rest(path: string): Promise<Json> {
   return response.json();
 }
 
-const HEADERS = { 'x-agent-id': 'planner', authorization: 'Bearer key-of-the-client' };
+// A client may not choose whose memory it reads.
+const HEADERS = {
+  'x-agent-id': 'planner',
+  'x-memory-namespace': 'of-somebody-else',
+  authorization: 'Bearer key-of-the-client',
+};
 const INFO = { name: 'official-client', version: '1.0.0' };
 type Client = Pick<Client2, 'close' | 'listTools' | 'callTool'>;
 

@@ -111,7 +111,16 @@ export async function openBackend(
     docsFolder === undefined || isDocsReachable
       ? (docsFolder ?? 'none')
       : `${docsFolder} (of the namespace \`default\`, which no key reaches: add \`default: KEY\` to MEMORY_NAMESPACE_KEYS)`;
-  return { app, memories, key, searchKind, lines: [`data      ${where}`, `docs      ${docs}`] };
+  const lines = [`data      ${where}`, `docs      ${docs}`, ...extractionLine(context, indexesChat)];
+  return { app, memories, key, searchKind, lines };
+}
+
+/** That texts are sent to a model, and which. */
+function extractionLine({ env }: Context, indexesChat: boolean): string[] {
+  const model = env['MEMORY_EXTRACTION_MODEL'];
+  if (!env['MEMORY_EXTRACTION_URL'] || !model) return [];
+  const read = indexesChat ? 'documents and turns' : 'documents; MEMORY_INDEX_CHAT=true adds turns';
+  return [`extraction  by ${model}, of ${read}`];
 }
 
 /** `MEMORY_EXTRACTION_URL` and those beside it. */
