@@ -12,8 +12,8 @@ export type ChatFormatKey = (typeof CHAT_FORMATS)[number];
 export interface Answered {
   readonly events?: readonly (object | string)[];
   readonly body?: unknown;
-  /** Media type. Default: that of a stream for events, otherwise JSON. */
-  readonly type?: string;
+  /** Media type; null for none. Default: that of a stream for events, otherwise JSON. */
+  readonly type?: string | null;
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -21,6 +21,7 @@ export interface Answered {
 export interface Exchanged {
   readonly status: number;
   readonly text: string;
+  readonly type: string | undefined;
   /** Fields of the access log. */
   readonly line: Readonly<Record<string, string>>;
 }
@@ -43,7 +44,7 @@ export async function exchange(
   const provider = await httpUpstream((_, response) => {
     const { events, body, type, status = 200, headers } = answered;
     const usual = events === undefined ? 'application/json' : 'text/event-stream';
-    response.writeHead(status, { 'content-type': type ?? usual, ...headers });
+    response.writeHead(status, { ...(type !== null && { 'content-type': type ?? usual }), ...headers });
     response.end(events === undefined ? asText(body) : events.map(eventText).join(''));
   });
   const models = CHAT_FORMATS.map((type) => ({
@@ -59,12 +60,12 @@ export async function exchange(
     async call(key, answer, { client = key, stream = true, more: members } = {}) {
       answered = answer;
       calls += 1;
-      const { status, text } = await send(`${gate.url}${pathOf(client, key, stream)}`, {
+      const { status, text, headers } = await send(`${gate.url}${pathOf(client, key, stream)}`, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify({ ...requestOf(client, key, stream), ...members }),
       });
-      return { status, text, line: await gate.accessLine(calls) };
+      return { status, text, type: headers['content-type'], line: await gate.accessLine(calls) };
     },
     async [Symbol.asyncDispose]() {
       await gate[Symbol.asyncDispose]();

@@ -67,7 +67,11 @@ export const WIRE: Readonly<Record<Exclude<FormatKey, Elsewhere>, WireFormat>> =
     body: ({ model, text, usage }) => ({ model, choices: choices({ text }), usage }),
     stream: ({ model, text, usage }) =>
       data([
-        ...pieces(text).map((piece) => ({ model, choices: [{ index: 0, text: piece }], usage: null })),
+        ...[...pieces(text), ''].map((piece) => ({
+          model,
+          choices: [{ index: 0, text: piece }],
+          usage: null,
+        })),
         ...(usage === undefined ? [] : [{ model, choices: [], usage }]),
       ]) + DONE,
   },

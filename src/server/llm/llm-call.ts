@@ -106,6 +106,7 @@ export interface CostOutcome {
 export function refuse(call: LlmCall): void {
   call.progress = 'rejected';
   call.usage = undefined;
+  if (call.providerUsage !== undefined) call.providerUsage = null;
   call.outputBytes = undefined;
   call.completion = undefined;
 }

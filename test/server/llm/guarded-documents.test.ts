@@ -167,12 +167,12 @@ describe('a text that is no free text', () => {
   });
 
   test.each([
-    ['the name of an event', 'event: a SECRET77\ndata: {"choices":[]}\n\n'],
-    ['a name of one word', 'event: SECRET77\ndata: {"choices":[]}\n\n'],
+    ['the name of an event', 'event: a SECRET77\ndata: {"choices":[{}]}\n\n'],
+    ['a name of one word', 'event: SECRET77\ndata: {"choices":[{}]}\n\n'],
     ['a list', 'data: ["SECRET\\u00377"]\n\n'],
     ['a text', 'data: "SECRET\\u00377"\n\n'],
   ])('ends a stream in %s', async (_, event) => {
-    const events = `data: {"choices":[]}\n\n${event}`;
+    const events = `data: {"choices":[{}]}\n\n${event}`;
     await using provider = await llmProvider(streaming((response) => response.end(events)));
     const { text } = await asked(provider, 'completions', {}, { response: [rule('reject')] }, true);
     expect(text).toContain('blocked');
@@ -182,7 +182,7 @@ describe('a text that is no free text', () => {
   test('is not passed on in what is no content of an event', async () => {
     const events = [
       ': SECRET77\n\n',
-      'note: SECRET77\nid: SECRET77\nretry: 7\ndata: {"choices":[]}\n:SECRET77\n\n',
+      'note: SECRET77\nid: SECRET77\nretry: 7\ndata: {"choices":[{}]}\n:SECRET77\n\n',
       'id\r\nid:SECRET77\r\n\r\n',
       '\uFEFFevent: message\rdata:{"choices":\rdata:[]}\r\r',
       'data: [DONE]\n\n',
@@ -190,7 +190,7 @@ describe('a text that is no free text', () => {
     await using provider = await llmProvider(streaming((response) => response.end(events)));
     const { text } = await asked(provider, 'completions', {}, { response: [rule('reject')] }, true);
     expect(text).toBe(
-      ':\n\ndata: {"choices":[]}\n\n:\n\nevent: message\ndata: {"choices":\ndata: []}\n\ndata: [DONE]\n\n',
+      ':\n\ndata: {"choices":[{}]}\n\n:\n\nevent: message\ndata: {"choices":\ndata: []}\n\ndata: [DONE]\n\n',
     );
   });
 });

@@ -71,7 +71,8 @@ const DATA_PATHS = {
   embedContent: '/v1beta/models/MODEL:embedContent',
   batchEmbedContents: '/v1beta/models/MODEL:batchEmbedContents',
 } as const;
-type Format = keyof typeof PATHS | keyof typeof DATA_PATHS;
+const TEXT_PATHS = { textCompletions: '/v1/completions' } as const;
+type Format = keyof typeof PATHS | keyof typeof DATA_PATHS | keyof typeof TEXT_PATHS;
 
 async function ask(
   model: string,
@@ -89,7 +90,7 @@ async function ask(
     model,
   };
   const isStream = 'stream' in more;
-  const path = { ...PATHS, ...DATA_PATHS }[format].replace('MODEL', model);
+  const path = { ...PATHS, ...DATA_PATHS, ...TEXT_PATHS }[format].replace('MODEL', model);
   const reply = await send(
     gate.url + (isStream ? path.replace(':generateContent', ':streamGenerateContent?alt=sse') : path),
     { method: 'POST', body: JSON.stringify(body) },
@@ -201,6 +202,7 @@ describe('a guarded answer', () => {
 });
 
 describe.each(['plain', 'guarded'])('an answer of no wire format (%s)', (model) => {
+  const usage = 'data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":0,"total_tokens":1}}\n\n';
   test.each(Object.keys(PATHS) as Format[])('to a request of %s is a 502', async (format) => {
     for (const text of ['[]', 'null', '"text"', '{}', '5', '', '{"detail":"queued"}', '{"message":"ok"}']) {
       const { status, text: got, line } = await ask(model, body(text), {}, format);
@@ -237,6 +239,7 @@ describe.each(['plain', 'guarded'])('an answer of no wire format (%s)', (model) 
       'data: []\n\n',
       'data: {}\n\n',
       DONE,
+      ...(format === 'completions' ? [usage] : []),
     ];
     for (const text of none) {
       const { status, text: got, line } = await ask(model, events(text), STREAM, format);
@@ -257,10 +260,8 @@ describe.each(['plain', 'guarded'])('an answer of no wire format (%s)', (model) 
       '{"request_id":"deferred"}',
     ];
     for (const text of chats) expect(await ask(model, body(text))).toMatchObject({ status: 200, text });
-    const usage =
-      'data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":0,"total_tokens":1}}\n\n';
     const streams = [
-      [':\n\n', usage, DONE],
+      [':\n\n', chunk({}), usage, DONE],
       [
         'data: {"choices":[],"prompt_filter_results":[{}]}\n\n',
         chunk({ content: 'hi' }),
@@ -353,6 +354,9 @@ describe('a failure before the client has got anything', () => {
     ['is closed with a text that guardrails hold back', events(chunk({ content: 'bad' }))],
     ['has no event', events(': ping\n\n')],
     ['has nothing but its end', events(DONE)],
+    ['has no choices', events('data: {"choices":[]}\n\n'.repeat(3), DONE)],
+    ['is JSON of no format', body('{}')],
+    ['is a text', body('busy', 'text/plain')],
     ['has another format', events('event: message_start\ndata: {"type":"message_start"}\n\n')],
   ])('is that of a stream that %s: the next model is called', async (_, how) => {
     let count = 0;

@@ -43,6 +43,35 @@ describe('the official OpenAI client', () => {
     expect(models.data.map(({ id }) => id)).toEqual(['*']);
   });
 
+  test('the official OpenAI client gets what it has asked for, whatever the form and type of the answer', async () => {
+    const stream = chunk({ content: 'said' }) + FINISH + DONE;
+    let answer = ['', ''];
+    await using provider = await llmProvider((_, response) => {
+      const [text, type = ''] = answer;
+      response.writeHead(200, type === '' ? {} : { 'content-type': type }).end(text);
+    });
+    await using served = await llmGateway(provider, { model: { provider: 'oaiCompat' } });
+    const { completions } = client(served).chat;
+    const streamed = async (): Promise<string> => {
+      let said = '';
+      for await (const part of await completions.create({ ...ask, stream: true }))
+        said += part.choices[0]?.delta.content ?? '';
+      return said;
+    };
+    for (const text of [completion('said'), stream])
+      for (const type of ['application/json', 'text/event-stream', 'text/plain', '']) {
+        if (type !== (text === stream ? 'application/json' : 'text/event-stream')) {
+          answer = [text, type];
+          const whole = await completions.create(ask);
+          expect([type, whole.choices[0]?.message.content, await streamed()]).toEqual([type, 'said', 'said']);
+        }
+      }
+    for (const text of ['{"error":{"message":"hidden error"}}', 'data: {"choices":[]}\n\ndata: [DONE]\n\n']) {
+      answer = [text, text.startsWith('data') ? 'text/event-stream' : 'application/json'];
+      await expect(streamed()).rejects.toThrow(/hidden error|without an event/);
+    }
+  });
+
   test('the official OpenAI client completes texts with the built-in model, with and without streaming', async () => {
     await using served = await modelsGateway([{ name: '*', provider: 'echo' }]);
     const { completions } = client(served);

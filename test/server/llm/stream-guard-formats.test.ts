@@ -186,7 +186,7 @@ describe('guarded streams of every format', () => {
 
   test('data that is no JSON is masked', async () => {
     await using gate = await guardedStreams();
-    const event = 'data: {"choices":[]}\n\n';
+    const event = 'data: {"choices":[{}]}\n\n';
     const end = 'data: [DONE]\n\n';
     expect(await gate.stream('chat', [event, `data: ${CARD}\n\n`, end])).toBe(
       `${event}data: ${MASK}\n\n${end}`,

@@ -253,7 +253,7 @@ async function endless(type: string) {
   const upstream = await httpUpstream((_, response) => {
     open.add(response);
     response.on('close', () => open.delete(response));
-    response.writeHead(200, { 'content-type': type }).write('data: {"first":1,"choices":[]}\n\n');
+    response.writeHead(200, { 'content-type': type }).write('data: {"first":1,"choices":[{}]}\n\n');
   });
   return {
     ...upstream,

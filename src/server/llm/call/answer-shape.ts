@@ -12,6 +12,9 @@ import { type LlmCall, refuse } from '../llm-call.ts';
 
 const shapes = [...new Set(formats.flatMap(({ shape }) => shape ?? []))];
 
+export const NO_STREAM = 'the provider answered a request for a stream with a whole response';
+export const UNASKED_STREAM = 'the provider answered with a stream, which the request did not ask for';
+
 /** Whether answers of a format are checked. */
 export const hasShape = (format: FormatKey | undefined): format is FormatKey =>
   clientFormatOf(format)?.shape !== undefined;
@@ -26,9 +29,12 @@ export const isStrict = (format: FormatKey | undefined): boolean =>
 
 /** Whether an event of a stream says anything in the format: pings do not, errors do in every format. */
 export const saysAnything = (format: FormatKey, value: Readonly<Record<string, unknown>>): boolean =>
-  clientFormatOf(format)?.shape?.isAnswer(value) !== false ||
-  !isEmpty(value['error']) ||
-  value['type'] === 'error';
+  saysAnswer(format, value) || !isEmpty(value['error']) || value['type'] === 'error';
+
+function saysAnswer(format: FormatKey, value: Readonly<Record<string, unknown>>): boolean {
+  const shape = clientFormatOf(format)?.shape;
+  return shape === undefined || (shape.isAnswerEvent ?? shape.isAnswer)(value);
+}
 
 /** Whether an event ends the stream: nothing of the answer is missing after it. */
 export const endsStream = (
@@ -59,10 +65,13 @@ export function wrongAnswer({ format, streaming }: LlmCall, value: unknown): str
   if (value === undefined && mayBeText(format)) return undefined;
   if (!isRecord(value)) return 'the provider answered with something else than a JSON object';
   if (!isEmpty(value['error'])) return undefined;
-  if (streaming && isStrict(format))
-    return 'the provider answered a request for a stream with a whole response';
+  if (streaming && isStrict(format)) return NO_STREAM;
   return otherShape(format, value) ?? noShape(format, value);
 }
+
+/** Whether a value is a whole answer of a format. */
+export const isWholeAnswer = (format: FormatKey | undefined, value: unknown): boolean =>
+  hasShape(format) && isRecord(value) && (otherShape(format, value) ?? noShape(format, value)) === undefined;
 
 const noShape = (format: FormatKey, value: Readonly<Record<string, unknown>>): string | undefined => {
   const expected = clientFormatOf(format)?.shape;

@@ -32,6 +32,7 @@ import { pathAtProvider, withModel } from '../request/endpoints.ts';
 import { translateEmbeddings } from '../translation/translated-embeddings.ts';
 import { translateReply } from '../translation/translated-reply.ts';
 import type { Translation } from '../translation/translation.ts';
+import { correctContentType, inAskedForm, isEventStream } from './answer-form.ts';
 import { withStatusOfError } from './error-in-answer.ts';
 import { credentialRefused, refusesCredential } from './refused-credential.ts';
 import { startedReply } from './stream-start.ts';
@@ -185,6 +186,7 @@ async function sendToProvider(
   const coding = received.all('content-encoding').join(', ').trim().toLowerCase();
   const isPlain = coding === '' || coding === 'identity';
   const plain = isPlain ? answer : await decodeResponse(ctx, received, answer, coding);
+  await correctContentType(ctx, call, type, { ...answered, body: plain });
   const reply = await withStatusOfError(ctx, call, type, { ...answered, body: plain });
   const { status, body: decoded } = reply;
   if ((isReplaced || model.setsCredential) && refusesCredential(status, received)) {
@@ -192,7 +194,7 @@ async function sendToProvider(
     call.providerError = errorInBody(redactKey(refusal, credential.encodings));
     throw credentialRefused(ctx, call, status);
   }
-  if (translation === undefined) return reply;
+  if (translation === undefined) return inAskedForm(ctx, call, reply, credential.encodings);
   return translation.kind === 'chat'
     ? translateReply(ctx, call, translation, reply, credential.encodings)
     : translateEmbeddings(ctx, call, translation, reply, credential.encodings);
@@ -288,8 +290,7 @@ async function decodeResponse(
   headers.delete('content-length');
   const decoded = new DecodedBody(body, coding);
   // The head of a stream is sent immediately, so the first bytes of the body are not awaited.
-  const isStream = headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true;
-  if (!isStream) await decoded.started;
+  if (!isEventStream({ headers })) await decoded.started;
   if (decoded.failed !== undefined) throw undecodable(ctx, decoded.failed);
   return decoded.body;
 }

@@ -20,7 +20,8 @@ import { withoutRepetitions } from '../guardrails/repeated-members.ts';
 import { responseTexts } from '../guardrails/response-texts.ts';
 import { StreamGuard } from '../guardrails/stream-guard.ts';
 import type { LlmCall } from '../llm-call.ts';
-import { hasShape, isStrict, mayBeText, wrongAnswer, wrongShape } from './answer-shape.ts';
+import { isEventStream } from './answer-form.ts';
+import { hasShape, isStrict, mayBeText, UNASKED_STREAM, wrongAnswer, wrongShape } from './answer-shape.ts';
 import { heldAnswer } from './error-in-answer.ts';
 import { excerptOf } from './excerpt.ts';
 import { NonStreamingMeter, readNonStreaming, StreamMeter, withoutMark } from './response-meter.ts';
@@ -50,7 +51,7 @@ export function processResponse(
   removeHeadersWithKey(headers, options.keyEncodings);
   call.progress = status < 200 || status > 299 ? 'rejected' : 'responding';
   if (call.progress === 'rejected') return rejectedReply(ctx, call, reply, options);
-  const isStream = headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true;
+  const isStream = isEventStream(reply);
   if (!(body instanceof UpstreamBody)) {
     // The built-in model: the response is already complete.
     if (typeof body === 'string') return answerInMemory(ctx, call, reply, body, isStream, options);
@@ -59,7 +60,7 @@ export function processResponse(
   if (isStream) {
     if (!call.streaming && isStrict(call.format) && call.isUnmetered !== true) {
       body.discard();
-      throw wrongShape(ctx, call, 'the provider answered with a stream, which the request did not ask for');
+      throw wrongShape(ctx, call, UNASKED_STREAM);
     }
     // Otherwise the head is sent before the first event.
     if (body.isEmpty && hasShape(call.format) && call.isUnmetered !== true)
@@ -109,9 +110,6 @@ async function checkedReply(
     body.replaced();
     call.lastTokenAfter = performance.now() - ctx.timings.started;
   }
-  // A stream without its content type.
-  if (call.streaming && /^(?:data|event|id|):/.test(bytes.toString('latin1', 0, 6)))
-    return isComplete ? { ...reply, body: bytes } : meteredReply(ctx, call, reply, body);
   if (!isComplete) {
     if (/^\s*[[{]/.test(withoutMark(bytes).toString('latin1', 0, 100)))
       return meteredReply(ctx, call, reply, body);

@@ -11,13 +11,13 @@ import { membersOf } from '../json-members.ts';
 import type { LlmCall } from '../llm-call.ts';
 import { textBytes } from '../texts.ts';
 import { CUT_OFF } from '../translation/translated-body.ts';
-import { endsStream, hasLastEvent } from './answer-shape.ts';
+import { isEventStream } from './answer-form.ts';
+import { endsStream, hasLastEvent, saysAnything } from './answer-shape.ts';
 
 /** Waits for the first output of a stream. Throws an `AppError` (502) if it fails before. */
 export async function startedReply(ctx: RequestContext, call: LlmCall, reply: Reply): Promise<Reply> {
   const { status, headers, body } = reply;
-  const isStream = headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true;
-  if (!isStream || status > 299 || !(body instanceof UpstreamBody)) return reply;
+  if (!isEventStream(reply) || status > 299 || !(body instanceof UpstreamBody)) return reply;
   const idle = backendTimeouts.get(ctx)?.idle ?? call.limits.streamIdle;
   const start = new StreamStart(body, call.format, {
     idle,
@@ -116,10 +116,10 @@ class StreamStart implements BodySink {
   #read(data: string | undefined): void {
     if (data === '[DONE]') this.#isOver = true;
     if (data === undefined || data === '[DONE]') return;
-    this.#hasEvents = true;
     const error = errorInEvent(data);
     if (error !== undefined) this.#end(`the provider reported ${error.name ?? 'an error'}`);
     const value = membersOf(jsonIn(data));
+    this.#hasEvents ||= value === undefined || this.#key === undefined || saysAnything(this.#key, value);
     this.#isOver ||= value !== undefined && endsStream(this.#key, value);
     if (value === undefined || textBytes(this.#format.output(value)) > 0) this.#end(undefined);
   }

@@ -222,14 +222,15 @@ export interface AnswerShape {
   has(value: Members): boolean;
   /** Whether a response body, or an event, can be read as one of this API: members that only some servers have do not matter. */
   isAnswer(value: Members): boolean;
+  /** Whether an event is one of an answer, not only of what surrounds it. Default: `isAnswer`. */
+  isAnswerEvent?(event: Members): boolean;
   /**
    * Whether an event says that an answer is complete. A stream that ends without one, `[DONE]` or an error was cut off: a client
    * would take half of an answer for a whole one. Default: any stream is complete.
    */
   isLast?(event: Members): boolean;
   /**
-   * A whole response in place of a stream is an error, and the reverse: servers that only have Chat Completions are often configured
-   * for the format. Otherwise the configuration may have turned streams off.
+   * A whole response in place of a stream is an error, and the reverse, unless it is a chat, which is turned into the other.
    */
   readonly isStrict?: boolean;
   /** A response may be no JSON, if the request asks for a text. */

@@ -41,15 +41,37 @@ export async function translateReply(
 ): Promise<Reply> {
   const { status, headers, body } = reply;
   const { provider, request } = translation;
-  headers.delete('content-length');
   const { mediaType } = provider.framing ?? serverSentEvents;
   const isSuccess = status >= 200 && status <= 299;
   const isStream = isSuccess && headers.get('content-type')?.toLowerCase().startsWith(mediaType) === true;
   if (isStream && request.stream) {
+    headers.delete('content-length');
     headers.set('content-type', EVENT_STREAM);
     return { status, headers, body: streamBody(ctx, call, translation, body) };
   }
   const bytes = await collectBody(ctx, body, undefined);
+  return translateWhole(ctx, call, translation, { status, headers, bytes, isStream }, keyEncodings);
+}
+
+/**
+ * Translates a reply that has been received completely, as a stream (`isStream`) or not, to what the client has asked for. Throws like
+ * `translateReply`.
+ */
+export function translateWhole(
+  ctx: RequestContext,
+  call: LlmCall,
+  translation: ChatTranslation,
+  reply: {
+    readonly status: number;
+    readonly headers: HeaderList;
+    readonly bytes: Buffer;
+    readonly isStream: boolean;
+  },
+  keyEncodings: readonly string[],
+): Reply {
+  const { status, headers, bytes, isStream } = reply;
+  const { request } = translation;
+  headers.delete('content-length');
   call.lastTokenAfter = performance.now() - ctx.timings.started;
   const result = read(ctx, call, translation, isStream, { status, bytes, keyEncodings });
   if ('error' in result) {
@@ -102,7 +124,8 @@ function streamBody(
 }
 
 const FAILED = 'failed to process LLM response';
-const UNTRANSLATABLE = `${FAILED}: it cannot be translated to the client's format`;
+/** How the message begins for an answer that cannot be translated. */
+export const UNTRANSLATABLE = `${FAILED}: it cannot be translated to the client's format`;
 
 /** Of a provider's names and sentences, in characters. */
 const MOST_NAMED = 200;

@@ -40,6 +40,9 @@ export const choicesApi: Pick<
       Array.isArray(choices) || (typeof object === 'string' && object.startsWith('chat.completion')),
     // xAI answers a request for a deferred completion with its id.
     isAnswer: ({ choices, request_id: deferred }) => Array.isArray(choices) || typeof deferred === 'string',
+    // The first chunk of Azure and the last one, with token counts, have no choices.
+    isAnswerEvent: ({ choices }) => elementsOf(choices).length > 0,
+    isStrict: true,
     // Some servers send no `[DONE]`, others no reason (can1357/oh-my-pi#9433). An empty one is a placeholder.
     isLast: ({ choices }) =>
       elementsOf(choices).some((choice) => !isBlank(membersOf(choice)?.['finish_reason'])),

@@ -4,6 +4,8 @@ import { packReasoning, unpackReasoning } from '../../chat/reasoning-state.ts';
 
 /** Signatures are bytes, and clients refuse a text that is not Base64. */
 export function writeThoughtSignature(part: ReasoningPart): string | undefined {
+  // Gemini's own, in an answer that only changes between a stream and a whole one.
+  if (part.origin === 'generateContent') return part.signature;
   const packed = packReasoning(part);
   return packed === undefined ? undefined : Buffer.from(packed).toString('base64');
 }
