@@ -268,7 +268,7 @@ export function erasureContract(store: () => Store): void {
       EMBEDDER,
     );
     await extractedFrom('m1', { Zoe: ['said in m1'], Yan: ['of m1'], Uwe: ['of m1'] });
-    await extractedFrom('m2', { Zoe: ['said in m2'], Xia: ['of m2'] });
+    await extractedFrom('m2', { Zoe: ['said in m2'], Xia: ['of m2', 'a zyzzyva'] });
     // Agents change one, relate the end of a relation of another, and give a relation the name of that to a text.
     await store().changeGraph({
       addObservations: [{ entityName: 'Yan', contents: ['by an agent'] }],
@@ -283,6 +283,8 @@ export function erasureContract(store: () => Store): void {
       { toId: 'm1', weight: 1 },
       { toId: 'm2', weight: 0.5 },
     ]);
+    // A deletion is no change by an agent.
+    await store().erase({ about: 'zyzzyva' }, {});
     await store().removeEntities(['m1']);
     expect(await observed('Zoe', 'Yan', 'Xia', 'Uwe')).toEqual({
       Zoe: [],

@@ -9,7 +9,7 @@ import { nameKey } from '../plain-words.ts';
 import type { Erasure, ErasureOptions, ErasureRequest } from '../store.ts';
 import { changeGraph, deleteAgentEntities, lockGraph, observationsOf } from './agent-graph.ts';
 import { removeDocuments } from './documents.ts';
-import { deleteLost, lostWith } from './extracted.ts';
+import { deleteExtracted, deleteLost, lostWith } from './extracted.ts';
 import type { Sql } from './sql.ts';
 
 /** Entities, turns and documents that one erasure deletes; the rest needs another one. */
@@ -236,6 +236,7 @@ async function carryOut(sql: Sql, plan: Plan): Promise<void> {
   for (const row of plan.documents.values())
     await removeDocuments(sql, text(row, 'origin'), [text(row, 'key')]);
   // What was extracted from those texts is gone or empty already.
+  await deleteExtracted(sql, plan.observations);
   await changeGraph(sql, {
     deleteObservations: [...plan.observations].map(([entityName, texts]) => ({
       entityName,

@@ -139,6 +139,23 @@ export async function deleteLost(sql: Sql, { entities, emptied }: Lost): Promise
   );
 }
 
+/** Deletes observations of extracted entities, which stay extracted: a deletion is no change by an agent. */
+export async function deleteExtracted(
+  sql: Sql,
+  observations: ReadonlyMap<string, ReadonlySet<string>>,
+): Promise<void> {
+  const rows = await sql.all(
+    `SELECT name, metadata FROM memory_entities WHERE folded IS NOT NULL AND ${sql.among('id', '$1')}`,
+    [sql.list([...observations.keys()].map(agentEntityId))],
+  );
+  const left = rows.filter(isExtracted).map((row) => {
+    const entity = entityOf(row);
+    const gone = observations.get(entity.name);
+    return { ...entity, observations: entity.observations.filter((one) => gone?.has(one) !== true) };
+  });
+  await save(sql, left, EXTRACTED);
+}
+
 /**
  * Relates what was extracted from the texts of a document to their new ids, and deletes what came from those that have none.
  * `from` and `to` may be ids of the same document in any order.
