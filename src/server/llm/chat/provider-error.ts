@@ -68,7 +68,9 @@ export function readEventError(body: unknown): ChatError {
  */
 export function statusOfError(body: unknown): number | undefined {
   const { type, code, status } = membersOf(membersOf(body)['error'] ?? body);
-  const said = [code, status].find((each) => /^[45]\d\d$/.test(String(each)));
+  const said = [code, status].find((each) =>
+    /^[45]\d\d$/.test(typeof each === 'number' ? `${each}` : (textOf(each) ?? '')),
+  );
   return said === undefined ? (STATUSES.get(code) ?? STATUSES.get(type)) : Number(said);
 }
 

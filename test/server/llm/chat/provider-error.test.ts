@@ -48,7 +48,7 @@ describe('the status of an error in a stream', () => {
     [{ code: 599 }, 599],
     [{ code: 399 }, 500],
     [{ code: 600 }, 500],
-    [{ code: '429' }, 500],
+    [{ code: '429' }, 429],
     [{ code: [429] }, 500],
     [{ code: 'rate_limit_exceeded', type: 'overloaded_error' }, 429],
     [{ code: null, type: 'overloaded_error' }, 529],
