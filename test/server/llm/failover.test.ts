@@ -407,7 +407,7 @@ describe('a virtual model with failover', () => {
 
   test('failover prefers the faster of two models with equal priority', async () => {
     await using slow = await llmProvider((_, response, received) =>
-      setTimeout(() => ok(_, response, received), 40),
+      setTimeout(() => ok(_, response, received), 400),
     );
     await using quick = await llmProvider();
     const models = [entry('first', slow), entry('second', quick)];
