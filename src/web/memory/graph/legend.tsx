@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react';
+import { entryIn } from '../../../core/foreign.ts';
 import { count } from '../../shared/format.ts';
 import { ENTITY_TYPES, type EntityType, RELATION_TYPES, type RelationType } from '../model.ts';
 import type { GraphData } from './load.ts';
@@ -49,11 +50,12 @@ const POINTS: Readonly<Record<EntityType, string>> = {
   entity: '7,13 13,2 1,2',
 };
 
-/** The shape of a type, as in the drawing. */
-export function Mark({ type }: { readonly type: EntityType }): ReactNode {
+/** The shape of a type, as in the drawing: a circle for one that a later version has stored. */
+export function Mark({ type }: { readonly type: string }): ReactNode {
+  const points = entryIn(POINTS, type) ?? '';
   return (
     <svg width="14" height="14" aria-hidden="true" className={`mark ${type}`}>
-      {POINTS[type] === '' ? <circle cx="7" cy="7" r="6" /> : <polygon points={POINTS[type]} />}
+      {points === '' ? <circle cx="7" cy="7" r="6" /> : <polygon points={points} />}
     </svg>
   );
 }

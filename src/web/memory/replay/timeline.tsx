@@ -9,7 +9,7 @@ import {
 } from 'react';
 import { count, time } from '../../shared/format.ts';
 import { visible } from '../../shared/visible.ts';
-import { ROLES, type Role, type Turn } from '../model.ts';
+import { ROLES, type Turn } from '../model.ts';
 
 /** Height of a row, as in the style sheet. */
 const ROW = 32;
@@ -163,4 +163,6 @@ function Ticks({
   return <canvas ref={canvas} width={WIDTH} height={TICK * ROLES.length} className="ticks" />;
 }
 
-const rowOf = (role: Role | undefined): number => Math.max(0, ROLES.indexOf(role ?? 'user'));
+const ROWS: readonly string[] = ROLES;
+/** A role that a later version has stored has the row of the first. */
+const rowOf = (role: string | undefined): number => Math.max(0, ROWS.indexOf(role ?? 'user'));
