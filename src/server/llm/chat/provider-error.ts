@@ -3,10 +3,11 @@ import type { ChatError } from './chat.ts';
 import { defined } from './defined.ts';
 import { isEmpty, textOf } from './event-data.ts';
 
-/** Whether a response has its error where clients of chats look for it: `{"error": {…}}`. */
+/** Whether a response has its error where clients of chats look for it, `{"error": {…}}`, with a message that they can show. */
 export const hasErrorObject = (body: unknown): boolean => {
   const { error } = membersOf(body);
-  return isRecord(error) && !isEmpty(error);
+  if (!isRecord(error) || isEmpty(error)) return false;
+  return error['message'] === undefined || typeof error['message'] === 'string';
 };
 
 /**

@@ -34,7 +34,10 @@ const memberNames: MemberNames = {
 /** What the formats of the Anthropic API have in common. */
 export const anthropicApi: Pick<WireFormat, 'wrapsRejections' | 'isError' | 'errorBody' | 'errorEvent'> = {
   wrapsRejections: true,
-  isError: (body) => hasErrorObject(body),
+  isError: (body) => {
+    const type = membersOf(body)?.['type'];
+    return hasErrorObject(body) && (type === undefined || type === 'error');
+  },
   errorBody: anthropicError,
   errorEvent: (error) => `event: error\ndata: ${JSON.stringify(anthropicError(error))}\n\n`,
 };
