@@ -40,8 +40,8 @@ function exitOf(error: unknown, context: Context): number {
 }
 
 /**
- * A failed write does not end the program: `agctl … | head -1` has what it needs, and messages that stderr does not take are told
- * to nobody. But a file that stdout is written to, on a disk that is full, lacks a part.
+ * A failed write does not end the program: `agctl … | head -1` has what it needs, and if stderr cannot be written, there is nowhere to
+ * report it. But a file that stdout is written to is incomplete if the disk is full, which the exit code says.
  */
 function watchOutput(context: Context): { readonly isIncomplete: boolean } {
   let isIncomplete = false;

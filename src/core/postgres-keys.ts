@@ -1,8 +1,8 @@
 import type { Connection } from './postgres-pool.ts';
 import { rowsOf, text } from './sql-row.ts';
 
-// A restore goes on after a key that it could not create (`pg_restore` without --exit-on-error). Each upsert fails then: "there is no unique
-// or exclusion constraint matching the ON CONFLICT specification".
+// Without --exit-on-error, `pg_restore` continues if it cannot create a key. Every upsert then fails with "there is no unique or exclusion
+// constraint matching the ON CONFLICT specification".
 
 const CREATED_TABLE = /^\s*CREATE TABLE (?:IF NOT EXISTS )?([a-z_]+)/;
 /** Of one column, or with a list of columns. */

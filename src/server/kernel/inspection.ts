@@ -9,7 +9,7 @@ export interface Bound {
   /** Its path in the configuration, if there are several. */
   readonly at?: string;
   readonly max: number;
-  /** A history or a cache: its oldest entry makes room for the next, so that it is full in the long run, which is no problem. */
+  /** A history or a cache that drops its oldest entry for the next one: it is normal that it is full. */
   readonly keepsLatest?: true;
   used(): number;
 }

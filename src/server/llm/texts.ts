@@ -139,8 +139,8 @@ function stringBytes(value: unknown, depth: number): number {
 }
 
 /**
- * The number of images, files and recordings in a conversation, at any depth: also in results of tools. They are told by the members
- * that have them, not by the types of parts, which are many (BerriAI/litellm#36604).
+ * The number of images, files and recordings in a conversation, at any depth, also in results of tools. A part counts if it has a
+ * member that holds such data: APIs have too many types of parts to list them (BerriAI/litellm#36604).
  */
 export function countMedia(value: unknown, inside: string | undefined = undefined, depth = 0): number {
   if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return 0;

@@ -139,7 +139,7 @@ export async function deleteLost(sql: Sql, { entities, emptied }: Lost): Promise
   );
 }
 
-/** Deletes observations of extracted entities, which stay extracted: a deletion is no change by an agent. */
+/** Deletes observations of extracted entities. They still count as extracted afterwards: no agent has written anything. */
 export async function deleteExtracted(
   sql: Sql,
   observations: ReadonlyMap<string, ReadonlySet<string>>,

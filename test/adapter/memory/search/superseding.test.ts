@@ -38,6 +38,13 @@ async function found(said: readonly Said[], query: string): Promise<FoundTurn[]>
   }
 }
 
+/** Expects that a turn is the first of the results, and that nothing replaces it. */
+async function expectAnswer(right: string, said: readonly Said[], query: string): Promise<void> {
+  const [first] = await found(said, query);
+  expect(first?.content).toBe(right);
+  expect(first).not.toHaveProperty('supersededBy');
+}
+
 test.each([
   ['The new rope is longer than 20 metres.', 'I no longer eat fish.', 'how long is the rope'],
   ['Right now the boiler shows error E5.', 'I live in Bern now.', 'which error does the boiler show'],
@@ -49,9 +56,7 @@ test.each([
     'druckt der Drucker Farbe',
   ],
 ])('"%s" is not replaced by "%s", which shares the words of change only', async (right, other, query) => {
-  const [first] = await found([{ text: right }, { text: other, session: 'two' }], query);
-  expect(first?.content).toBe(right);
-  expect(first).not.toHaveProperty('supersededBy');
+  await expectAnswer(right, [{ text: right }, { text: other, session: 'two' }], query);
 });
 
 // In a small store, `want`, `month` and `kostet` are as rare as names.
@@ -195,7 +200,5 @@ test.each([
     'Ben: Mein Spind hat die Nummer 31.',
   ],
 ])('%s is answered by what Ann says, not by what another person says later', async (query, right, other) => {
-  const [first] = await found([{ text: right }, { text: other }], query);
-  expect(first?.content).toBe(right);
-  expect(first).not.toHaveProperty('supersededBy');
+  await expectAnswer(right, [{ text: right }, { text: other }], query);
 });
