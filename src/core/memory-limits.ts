@@ -165,8 +165,6 @@ export const MEMORY_STORE_LIMITS = {
   /** Places where a result stands too, and words in which such a place differs. */
   copies: 5,
   differingWords: 8,
-  /** Words whose sequences of letters are cached for later searches: about 10 MiB. */
-  cutWords: 50_000,
   /** Texts from which a search learns how common sequences of letters are. */
   sample: 256,
   /** Distinct words of a query that are used; the rest of a longer query is ignored. */

@@ -90,21 +90,27 @@ export function wordsOf(text: string): string[] {
   const words: string[] = [];
   const isAscii = ASCII_ONLY.test(text);
   for (const found of text.match(isAscii ? ASCII_WORD : WORD) ?? []) {
-    if (isAscii || !UNSPACED.test(found)) addWord(found, words);
+    if (isAscii) addWord(found, lowerCase, words);
+    else if (!UNSPACED.test(found)) addWord(found, fold, words);
     else
       for (const run of found.match(RUN) ?? [])
         if (UNSPACED.test(run)) for (const pair of pairsOf(run)) words.push(pair);
-        else addWord(run, words);
+        else addWord(run, fold, words);
   }
   return words;
 }
 
-function addWord(found: string, words: string[]): void {
+/** What folding is for ASCII. */
+function lowerCase(word: string): string {
+  return word.toLowerCase();
+}
+
+function addWord(found: string, folded: (word: string) => string, words: string[]): void {
   const word = found.length > WORD_LENGTH ? found.slice(0, WORD_LENGTH) : found;
-  const whole = fold(word);
+  const whole = folded(word);
   words.push(whole);
   if (whole !== word && HAS_BORDER.test(word))
-    for (const part of word.split(CASE_BORDER)) words.push(fold(part));
+    for (const part of word.split(CASE_BORDER)) words.push(folded(part));
 }
 
 /** A word with its parts, if it is a compound: `maxSessions` with `max` and `sessions`. */

@@ -102,12 +102,10 @@ export async function search(
 ): Promise<SearchResponse> {
   const startedAt = performance.now();
   const { embedder } = searched;
-  const first = await scored(searched, request, MEMORY_STORE_LIMITS.candidates, signal);
-  // Copies of a few passages have taken the places of others.
-  const { candidates, notice, passed, merged } = isCrowded(first, request)
-    ? await scored(searched, request, MEMORY_STORE_LIMITS.moreCandidates, signal)
-    : first;
-  const located = await docsPlaces(searched.store, searched.docsFolder);
+  const [located, { candidates, notice, passed, merged }] = await Promise.all([
+    docsPlaces(searched.store, searched.docsFolder),
+    ranked(searched, request, signal),
+  ]);
   const results = selectResults(merged, request.limit, ({ passage }) => documentOf(passage))
     .sort((left, right) => bestFirst(left.passage, right.passage))
     .map((one) => shown(one, request, located));
@@ -131,6 +129,18 @@ interface Ranked {
   readonly passed: readonly Scored[];
   readonly merged: readonly Distinct<Scored>[];
   readonly notice: string | undefined;
+}
+
+async function ranked(
+  searched: Searched,
+  request: SearchRequest,
+  signal: AbortSignal | undefined,
+): Promise<Ranked> {
+  const first = await scored(searched, request, MEMORY_STORE_LIMITS.candidates, signal);
+  // Copies of a few passages have taken the places of others.
+  return isCrowded(first, request)
+    ? await scored(searched, request, MEMORY_STORE_LIMITS.moreCandidates, signal)
+    : first;
 }
 
 function isCrowded({ candidates, passed, merged }: Ranked, { limit }: SearchRequest): boolean {
