@@ -1,7 +1,7 @@
 import type { Backend } from './documents.ts';
 import { searchable } from './embed/embedder.ts';
 import { chatMessageId, workspaceId } from './ids.ts';
-import type { NewEntity, Turn } from './store.ts';
+import type { NewEntity, Relation, Turn } from './store.ts';
 
 /**
  * Indexes a stored turn for `search_knowledge`. Only with MEMORY_INDEX_CHAT, because agents that recall and repeat
@@ -14,6 +14,15 @@ export async function indexTurn(
 ): Promise<void> {
   if (turn.content.trim() === '') return;
   const [embedding] = embedder.isImmediate ? await embedder.embed([turn.content], signal) : [];
+  const { session, message, belongs } = indexedTurn(turn, searchable(embedding));
+  await store.putEntities([session, message], [belongs], embedder.id);
+}
+
+/** The entities of a turn and of its session. */
+export function indexedTurn(
+  turn: Turn,
+  embedding: Float32Array | undefined,
+): { readonly session: NewEntity; readonly message: NewEntity; readonly belongs: Relation } {
   const session: NewEntity = {
     id: workspaceId('session', turn.sessionId),
     name: turn.sessionId,
@@ -35,10 +44,13 @@ export async function indexTurn(
       turnId: turn.id,
       createdAt: turn.createdAt,
     },
-    embedding: searchable(embedding),
+    embedding,
     searchText: turn.content,
     storedAt: turn.createdAt,
   };
-  const belongs = { fromId: message.id, toId: session.id, relationType: 'BELONGS_TO', weight: 1 } as const;
-  await store.putEntities([session, message], [belongs], embedder.id);
+  return {
+    session,
+    message,
+    belongs: { fromId: message.id, toId: session.id, relationType: 'BELONGS_TO', weight: 1 },
+  };
 }

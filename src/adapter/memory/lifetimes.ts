@@ -71,6 +71,7 @@ export function withLifetimes(store: Store, lifetimes: Lifetimes): Store {
     agentGraph: (request) => store.agentGraph({ ...request, expired: expired() }),
     agentRelations: (page) => store.agentRelations({ ...page, expired: expired() }),
     changeGraph: (change) => store.changeGraph(change, expired()),
+    readTexts: (ids) => store.readTexts(ids, expired()),
     putExtraction: (extraction) => store.putExtraction(extraction, expired()),
   };
 }

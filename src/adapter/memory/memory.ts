@@ -25,6 +25,8 @@ export interface Memory {
   readonly docsFolder: string | undefined;
   readonly siteBase: SiteBase | undefined;
   readonly embedder: Embedder;
+  /** Whether chat turns are entities too. */
+  readonly indexesChat: boolean;
   readonly embeddings: EmbeddingQueue;
   readonly sync: DocsSync;
   /** How long an ingestion waits for the sync before it answers, in ms. */
@@ -102,6 +104,7 @@ export function createMemory(options: MemoryOptions): Memory {
     docsFolder,
     siteBase: options.siteBase,
     embedder,
+    indexesChat,
     embeddings,
     sync,
     syncWait: options.syncWait ?? MEMORY_API_LIMITS.syncWait,

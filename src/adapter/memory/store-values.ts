@@ -62,6 +62,14 @@ export interface Extraction {
   readonly outdated: readonly string[];
 }
 
+/** What a model has extracted from a text that it has read. */
+export interface ReadText {
+  /** Names that the text has, and whether the entity was created from it. */
+  readonly entities: readonly { readonly name: string; readonly created: boolean }[];
+  /** Ids of the turns that the text, another one, makes outdated. */
+  readonly outdated: readonly string[];
+}
+
 /** Selects entities of agents: by name, by a text in name, type or observations, or all. */
 export interface AgentGraphRequest {
   readonly names?: readonly string[] | undefined;
@@ -152,12 +160,24 @@ export interface RelatedTurns {
   readonly counts: ReadonlyMap<string, number>;
 }
 
+/** Whether a model has written it, and no agent. */
+export interface Extractable {
+  readonly isExtracted?: boolean;
+}
+
+export interface ImportedTurn extends Omit<Turn, 'seq'> {
+  /** Whether it is stored as an entity too, to be searched and marked. */
+  readonly isIndexed?: boolean;
+}
+
 /** Lines of an export. */
 export interface ImportBatch {
-  readonly entities: readonly AgentEntity[];
-  readonly relations: readonly AgentRelation[];
-  readonly turns: readonly Omit<Turn, 'seq'>[];
+  readonly entities: readonly (AgentEntity & Extractable)[];
+  readonly relations: readonly (AgentRelation & Extractable)[];
+  readonly turns: readonly ImportedTurn[];
   readonly documents: readonly NewDocument[];
+  /** By the ids of the entities of texts, which are in this batch or stored already. */
+  readonly readTexts?: ReadonlyMap<string, ReadText>;
 }
 
 /** How many lines were stored, and how many had been there before. */

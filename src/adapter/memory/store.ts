@@ -25,6 +25,7 @@ import type {
   EntitySearch,
   ErasureOptions,
   ErasureRequest,
+  Extractable,
   Extraction,
   FoundEntity,
   GraphChange,
@@ -34,6 +35,7 @@ import type {
   NewDocument,
   NewEntity,
   NewTurn,
+  ReadText,
   RelatedTurns,
   SearchScope,
   TurnQuery,
@@ -90,7 +92,10 @@ export interface Store {
     readonly cursor?: string | undefined;
     readonly limit: number;
     readonly expired?: Cutoffs;
-  }): Promise<{ readonly relations: readonly AgentRelation[]; readonly nextCursor: string | null }>;
+  }): Promise<{
+    readonly relations: readonly (AgentRelation & Extractable)[];
+    readonly nextCursor: string | null;
+  }>;
   /** Stores what is not there yet, in one transaction. */
   importBatch(batch: ImportBatch): Promise<Imported>;
   /**
@@ -119,6 +124,8 @@ export interface Store {
   changeGraph(change: GraphChange, expired?: Cutoffs): Promise<GraphChanged>;
   /** Stores it, to be deleted with its text; nothing if the text was deleted or written again in the meantime. */
   putExtraction(extraction: Extraction, expired?: Cutoffs): Promise<void>;
+  /** Of the texts with these ids, those that a model has read. */
+  readTexts(ids: readonly string[], expired?: Cutoffs): Promise<ReadonlyMap<string, ReadText>>;
   /** A page of the entities of agents, of at most `MEMORY_STORE_LIMITS.graphCharacters`, with their relations. */
   agentGraph(request: AgentGraphRequest): Promise<AgentGraph>;
   /**

@@ -1,20 +1,40 @@
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
 import { jsonIn } from '../../core/foreign.ts';
-import { chunkId, documentId } from './ids.ts';
-import type { DocumentRecord, ImportBatch, Imported, NewDocument, NewEntity, Store } from './store.ts';
+import { agentEntityId, chatMessageId, chunkId, documentId } from './ids.ts';
+import type { Memory } from './memory.ts';
+import type {
+  DocumentRecord,
+  ImportBatch,
+  Imported,
+  NewDocument,
+  NewEntity,
+  ReadText,
+  Store,
+  Turn,
+} from './store.ts';
 
 // One JSON object per line. `entity` and `relation` are those of memory.jsonl of @modelcontextprotocol/server-memory.
 
 const name = z.string().min(1);
+/** `extracted` if no agent has written it. Other programs do not know it. */
+const origin = z.literal('extracted').optional().catch(undefined);
+/** Of a text that a model has read: what it has extracted. */
+const extraction = z
+  .object({
+    entities: z.array(z.object({ name, created: z.boolean() })),
+    outdated: z.array(name).default([]),
+  })
+  .optional();
 const line = z.discriminatedUnion('type', [
   z.object({
     type: z.literal('entity'),
     name,
     entityType: z.string(),
     observations: z.array(z.string()),
+    origin,
   }),
-  z.object({ type: z.literal('relation'), from: name, to: name, relationType: name }),
+  z.object({ type: z.literal('relation'), from: name, to: name, relationType: name, origin }),
   z.object({
     type: z.literal('turn'),
     id: name,
@@ -24,6 +44,8 @@ const line = z.discriminatedUnion('type', [
     role: name,
     content: z.string(),
     createdAt: z.iso.datetime(),
+    indexed: z.boolean().optional(),
+    extraction,
   }),
   z.object({
     type: z.literal('document'),
@@ -38,11 +60,13 @@ const line = z.discriminatedUnion('type', [
         heading: z.string(),
         content: z.string(),
         metadata: z.record(z.string(), z.unknown()),
+        extraction,
       }),
     ),
   }),
 ]);
 export type TransferLine = z.output<typeof line>;
+type TurnLine = Extract<TransferLine, { type: 'turn' }>;
 type DocumentLine = Extract<TransferLine, { type: 'document' }>;
 
 /** Rows that are read together. */
@@ -55,23 +79,57 @@ const PAGE = 200;
 export async function* exportLines(store: Store): AsyncGenerator<TransferLine> {
   for (let cursor: string | undefined, isFirst = true; isFirst || cursor !== undefined; isFirst = false) {
     const page = await store.agentGraph({ cursor });
+    const stored = await store.entities(page.entities.map((entity) => agentEntityId(entity.name)));
+    const origins = new Map(stored.map((entity) => [entity.name, entity.metadata['origin']]));
     for (const entity of page.entities)
-      yield { type: 'entity', ...entity, observations: [...entity.observations] };
+      yield {
+        type: 'entity',
+        ...entity,
+        observations: [...entity.observations],
+        ...originOf(origins.get(entity.name) === EXTRACTED),
+      };
     cursor = page.nextCursor ?? undefined;
   }
   for (let cursor: string | undefined, isFirst = true; isFirst || cursor !== undefined; isFirst = false) {
     const page = await store.agentRelations({ cursor, limit: PAGE });
-    for (const relation of page.relations) yield { type: 'relation', ...relation };
+    for (const { isExtracted, ...relation } of page.relations)
+      yield { type: 'relation', ...relation, ...originOf(isExtracted) };
     cursor = page.nextCursor ?? undefined;
   }
   for (let cursor: number | undefined, isFirst = true; isFirst || cursor !== undefined; isFirst = false) {
     const page = await store.searchTurns({ order: 'oldest', limit: PAGE, cursor });
-    for (const { seq: _seq, ...turn } of page.turns) yield { type: 'turn', ...turn };
+    yield* turnLines(store, page.turns);
     cursor = page.nextCursor ?? undefined;
   }
   for (const record of await store.documents('ingest')) {
     const document = await documentLine(store, record);
     if (document !== undefined) yield document;
+  }
+}
+
+const EXTRACTED = 'extracted';
+
+function originOf(isExtracted: boolean | undefined): { origin?: typeof EXTRACTED } {
+  return isExtracted === true ? { origin: EXTRACTED } : {};
+}
+
+function extractionOf(read: ReadText | undefined): Pick<TurnLine, 'extraction'> {
+  if (read === undefined) return {};
+  return { extraction: { entities: [...read.entities], outdated: [...read.outdated] } };
+}
+
+async function* turnLines(store: Store, turns: readonly Turn[]): AsyncGenerator<TurnLine> {
+  const ids = turns.map(({ id }) => chatMessageId(id));
+  const indexed = new Set((await store.entities(ids)).map(({ id }) => id));
+  const read = await store.readTexts(ids);
+  for (const { seq: _seq, ...turn } of turns) {
+    const id = chatMessageId(turn.id);
+    yield {
+      type: 'turn',
+      ...turn,
+      ...(indexed.has(id) ? { indexed: true } : {}),
+      ...extractionOf(read.get(id)),
+    };
   }
 }
 
@@ -81,14 +139,18 @@ async function documentLine(store: Store, record: DocumentRecord): Promise<Docum
   if (file === undefined) return undefined;
   const ids = Array.from({ length: record.chunks }, (_, ordinal) => chunkId('ingest', record.key, ordinal));
   const chunks: DocumentLine['chunks'] = [];
-  for (let start = 0; start < ids.length; start += PAGE)
-    for (const chunk of await store.entities(ids.slice(start, start + PAGE)))
+  for (let start = 0; start < ids.length; start += PAGE) {
+    const page = ids.slice(start, start + PAGE);
+    const read = await store.readTexts(page);
+    for (const chunk of await store.entities(page))
       chunks.push({
         name: chunk.name,
         heading: chunk.heading,
         content: chunk.content,
         metadata: { ...chunk.metadata },
+        ...extractionOf(read.get(chunk.id)),
       });
+  }
   return {
     type: 'document',
     key: record.key,
@@ -106,31 +168,52 @@ async function documentLine(store: Store, record: DocumentRecord): Promise<Docum
  *
  * @throws AppError `memory_invalid` that names the line, counted from 1
  */
-export function importLines(store: Store, lines: readonly string[], embedder: string): Promise<Imported> {
-  const batch: { -readonly [Kind in keyof ImportBatch]: ImportBatch[Kind][number][] } = {
-    entities: [],
-    relations: [],
-    turns: [],
-    documents: [],
-  };
+export function importLines(
+  { store, embedder, indexesChat }: Pick<Memory, 'store' | 'embedder' | 'indexesChat'>,
+  lines: readonly string[],
+): Promise<Imported> {
+  const batch = new Batch(embedder.id, indexesChat);
   for (const [index, text] of lines.entries()) {
     // Editors on Windows begin a file with a byte order mark.
     const one = index === 0 ? text.replace(/^\ufeff/, '') : text;
-    if (one.trim() === '') continue;
-    const value = parsed(one, index + 1);
-    if (value.type === 'document') batch.documents.push(documentOf(value, embedder));
-    else if (value.type === 'entity') {
-      const { type: _, ...entity } = value;
-      batch.entities.push(entity);
-    } else if (value.type === 'relation') {
-      const { type: _, ...relation } = value;
-      batch.relations.push(relation);
-    } else {
-      const { type: _, ...turn } = value;
-      batch.turns.push(turn);
-    }
+    if (one.trim() !== '') batch.add(parsed(one, index + 1));
   }
   return store.importBatch(batch);
+}
+
+class Batch implements ImportBatch {
+  readonly entities: ImportBatch['entities'][number][] = [];
+  readonly relations: ImportBatch['relations'][number][] = [];
+  readonly turns: ImportBatch['turns'][number][] = [];
+  readonly documents: NewDocument[] = [];
+  readonly readTexts = new Map<string, ReadText>();
+  readonly #embedder: string;
+  readonly #indexesChat: boolean;
+
+  constructor(embedder: string, indexesChat: boolean) {
+    this.#embedder = embedder;
+    this.#indexesChat = indexesChat;
+  }
+
+  add(line: TransferLine): void {
+    if (line.type === 'document') {
+      this.documents.push(documentOf(line, this.#embedder));
+      for (const [ordinal, chunk] of line.chunks.entries())
+        if (chunk.extraction !== undefined)
+          this.readTexts.set(chunkId('ingest', line.key, ordinal), chunk.extraction);
+    } else if (line.type === 'turn') {
+      const { type: _, indexed, extraction: read, ...turn } = line;
+      const isIndexed = (indexed === true || this.#indexesChat) && turn.content.trim() !== '';
+      this.turns.push({ ...turn, isIndexed });
+      if (read !== undefined) this.readTexts.set(chatMessageId(turn.id), read);
+    } else if (line.type === 'entity') {
+      const { type: _, origin: from, ...entity } = line;
+      this.entities.push({ ...entity, isExtracted: from === EXTRACTED });
+    } else {
+      const { type: _, origin: from, ...relation } = line;
+      this.relations.push({ ...relation, isExtracted: from === EXTRACTED });
+    }
+  }
 }
 
 function parsed(text: string, number: number): TransferLine {

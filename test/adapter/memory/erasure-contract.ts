@@ -303,6 +303,55 @@ export function erasureContract(store: () => Store): void {
     await store().erase({ about: 'Yan' }, {});
   });
 
+  test('what a model has extracted in another memory goes with its text here, and an agent keeps what is its own', async () => {
+    await store().putEntities([message('i1'), message('i2')], [], EMBEDDER);
+    const person = (name: string, ...observations: string[]) => ({
+      name,
+      entityType: 'person',
+      observations,
+    });
+    await store().changeGraph({ createEntities: [person('Ines', 'by an agent')] });
+    const [turns, isExtracted] = [[{ ...turn('imported', 'a turn'), id: 'it', isIndexed: true }], true];
+    const batch = {
+      entities: [person('Ivo', 'said in i1'), person('Ines', 'said in i1')].map((one) => ({
+        ...one,
+        isExtracted,
+      })),
+      relations: [{ from: 'Ivo', to: 'Ink', relationType: 'has', isExtracted }],
+      turns: turns.map((one) => ({ ...one, createdAt: '2026-01-01T00:00:00.000Z' })),
+      documents: [],
+      readTexts: new Map([
+        [
+          'i1',
+          {
+            entities: ['Ines', 'Ink', 'Ivo', 'Nobody'].map((name) => ({ name, created: name !== 'Ink' })),
+            outdated: ['it', 'unknown'],
+          },
+        ],
+        ['i2', { entities: [{ name: 'Ivo', created: true }], outdated: [] }],
+        ['unknown', { entities: [{ name: 'Ivo', created: true }], outdated: [] }],
+      ]),
+    };
+    expect(await store().importBatch(batch)).toEqual({ stored: 3, unchanged: 1 });
+    expect(await store().importBatch(batch)).toEqual({ stored: 0, unchanged: 4 });
+    const named = (name: string, created: boolean) => ({ name, created });
+    expect(await store().readTexts(['i1', 'i2', chatMessageId('it'), 'unknown'])).toEqual(
+      new Map([
+        ['i1', { entities: [named('Ink', false), named('Ivo', true)], outdated: ['it'] }],
+        // Of two texts that are said to have created an entity, one has.
+        ['i2', { entities: [named('Ivo', false)], outdated: [] }],
+      ]),
+    );
+    expect((await store().agentRelations({ limit: 5_000 })).relations).toContainEqual(batch.relations[0]);
+    await store().removeEntities(['i1']);
+    expect(await observed('Ivo', 'Ines')).toEqual({ Ivo: [], Ines: ['by an agent'] });
+    expect(await store().edges([chatMessageId('it')], 'in', 9)).toEqual([]);
+    await store().removeEntities(['i2']);
+    expect(await observed('Ivo', 'Ines')).toEqual({ Ines: ['by an agent'] });
+    expect(await store().byName('Ink', 1)).toEqual([]);
+    await store().erase({ entities: ['Ines'], sessions: ['imported'] }, {});
+  });
+
   test('what was extracted from a document goes with its passage, wherever that has moved, and shows in a preview', async () => {
     const put = (...texts: readonly string[]) => {
       const { relations: _, entities, ...document } = documentOf('moving.md', texts);

@@ -81,6 +81,7 @@ export function fakeStore(): FakeStore {
     expire: unused,
     changeGraph: unused,
     putExtraction: unused,
+    readTexts: unused,
     agentGraph: unused,
     async putEntities(entities, edges, embedder) {
       write();

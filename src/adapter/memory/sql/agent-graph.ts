@@ -19,7 +19,7 @@ import { cutoffValues, isAlive, NOTHING_EXPIRED, type Sql } from './sql.ts';
 /** What an agent changes is its own from then on. */
 export type GraphOrigin = 'agent' | 'extracted';
 /** Of relations: those that a model has extracted come last. */
-const WEIGHTS: Readonly<Record<GraphOrigin, number>> = { agent: 1, extracted: 0.5 };
+export const WEIGHTS: Readonly<Record<GraphOrigin, number>> = { agent: 1, extracted: 0.5 };
 /** Entities that one statement reads. */
 const PAGE = 50;
 

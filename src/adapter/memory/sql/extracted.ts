@@ -14,10 +14,10 @@ import {
 } from './agent-graph.ts';
 import { cutoffValues, isAlive, NOTHING_EXPIRED, type Sql } from './sql.ts';
 
-const EXTRACTED: GraphOrigin = 'extracted';
+export const EXTRACTED: GraphOrigin = 'extracted';
 /** Weights of `EXTRACTED_FROM`: to the text that an entity was created from, and to others that name it. */
-const CREATED = 1;
-const NAMED = 0.5;
+export const CREATED = 1;
+export const NAMED = 0.5;
 
 /**
  * Whatever deletes texts holds the graph's lock too, so that a text is not deleted between the look at it and the last statement. Its
@@ -57,7 +57,7 @@ export async function putExtraction(
 }
 
 /** A text that is read again does not make less of what was created from it. */
-function relate(
+export function relate(
   sql: Sql,
   rows: readonly (readonly [from: string, to: string, type: string, weight: number])[],
 ): Promise<void> {
@@ -70,7 +70,7 @@ function relate(
   });
 }
 
-async function rowsOf(sql: Sql, ids: readonly string[]): Promise<readonly Row[]> {
+export async function rowsOf(sql: Sql, ids: readonly string[]): Promise<readonly Row[]> {
   return sql.all(
     `SELECT id, metadata, (SELECT count(*) FROM memory_relations AS r
        WHERE r.from_id = e.id AND r.relation_type = '${EXTRACTED_FROM}') AS sources
@@ -80,11 +80,11 @@ async function rowsOf(sql: Sql, ids: readonly string[]): Promise<readonly Row[]>
 }
 
 /** What an agent has changed is the agent's. */
-function isExtracted(row: Row): boolean {
+export function isExtracted(row: Row): boolean {
   return jsonObject(row, 'metadata')['origin'] === EXTRACTED;
 }
 
-async function supersede(sql: Sql, fromId: string, outdated: readonly string[]): Promise<void> {
+export async function supersede(sql: Sql, fromId: string, outdated: readonly string[]): Promise<void> {
   const turns = await sql.all(
     `SELECT id FROM memory_entities WHERE type = 'chat_message' AND ${sql.among('id', '$1')}`,
     [sql.list(outdated)],

@@ -28,6 +28,7 @@ import { dropEntities, dropTurns, erase } from './erasure.ts';
 import { putExtraction } from './extracted.ts';
 import { byName, edges, entities, similarNames, topology } from './graph.ts';
 import { note, setNote, stats } from './overview.ts';
+import { readTexts } from './read-texts.ts';
 import { relatedTurns } from './related-turns.ts';
 import type { Engine, Sql } from './sql.ts';
 import { agentRelations, importBatch } from './transfer.ts';
@@ -117,6 +118,7 @@ export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
       checkGraphChange({ createEntities, createRelations }),
     putExtraction,
   ),
+  readTexts: { ...read<'readTexts'>(nothing, readTexts), lookup: 'id' },
   agentGraph: read<'agentGraph'>(nothing, agentGraph),
   putDocument: {
     ...write<'putDocument'>(checkDocument, putDocument),

@@ -330,6 +330,50 @@ test('a turn that a model finds to make an earlier one outdated comes before it,
   ]);
 });
 
+// RamaAditya49/titen#111: an export without what supersedes what makes outdated facts current again.
+test('an export has what a model has extracted and marked, so that another memory gives the same answers', async () => {
+  await using service = await quotingService(() => undefined);
+  const options = { extractor: extractorOf(service), extractionDelay: 5, indexesChat: true };
+  await using source = await memoryBackend(options);
+  await say(source, 'home: Zora says the office is in Leeds.', 'home: Zora says we moved to York.');
+  await ingest(source, 'Note', 'Yves says nothing.');
+  await until(async () => (await names(source)).includes('Yves') && (await pending(source)) === 0);
+  await source.post('graph', { createEntities: [{ ...ALICE, name: 'Ada' }] });
+  const exported = async ({ url }: Backend) => (await fetch(`${url}/api/memory/export`)).text();
+  const file = await exported(source);
+  expect(file.match(/"origin":"extracted"/g)).toHaveLength(5);
+  // The model of the other memory is not asked again, and it needs none.
+  const asked = service.received.length;
+  await using target = await memoryBackend(options);
+  await using plain = await memoryBackend();
+  for (const backend of [target, plain]) {
+    const send = () => backend.post('import', file, { 'content-type': 'application/x-ndjson' });
+    expect((await send()).body).toEqual({ stored: file.trim().split('\n').length, unchanged: 0 });
+    expect((await send()).body.stored).toBe(0);
+    const { store, embedder } = backend.memory;
+    await until(async () => backend.memory.isIdle && (await store.unembeddedCount(embedder.id)) === 0);
+    expect(await exported(backend)).toBe(file);
+  }
+  expect(service.received).toHaveLength(asked);
+  const answers = async ({ get, post, memory }: Backend) => ({
+    turns: (await post('search', { query: 'where is the office', turns: true })).body.turns,
+    passages: (await post('search', { query: 'Zora says', minScore: 0 })).body.results,
+    graph: (await post('graph/read', {})).body,
+    near: (await get('graph?entityId=Zora')).body,
+    lost: (await post('forget', { about: 'nothing', preview: true })).body,
+    counts: { ...(await get('stats')).body.relations, ...(await memory.store.stats()).entities },
+  });
+  const before = await answers(source);
+  expect(before.turns[0]).toMatchObject({ content: expect.stringContaining('York') });
+  expect(before.turns[1].supersededBy).toBe(before.turns[0].seq);
+  expect(before.lost.counts).toMatchObject({ entities: 2, documents: 1 });
+  for (const backend of [target, plain]) expect(await answers(backend)).toEqual(before);
+  for (const backend of [source, target, plain]) {
+    expect((await backend.delete('sessions/home')).body.counts).toMatchObject({ entities: 3, turns: 2 });
+    expect(await names(backend)).toEqual(['Ada', 'Yves']);
+  }
+});
+
 test('a turn of another agent cannot make a turn outdated', async () => {
   await using service = await judgingService([['York', 'Leeds']]);
   await using backend = await memoryBackend({

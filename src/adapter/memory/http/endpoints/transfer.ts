@@ -23,6 +23,6 @@ export const imported = defineEndpoint({
   requestBytes: MEMORY_API_LIMITS.importBytes,
   body: z.string('expected JSON Lines with the content type application/x-ndjson'),
   run: async ({ body, memory }) => ({
-    body: await importLines(memory.store, body.split('\n'), memory.embedder.id),
+    body: await importLines(memory, body.split('\n')),
   }),
 });
