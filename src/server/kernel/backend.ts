@@ -4,6 +4,7 @@ import type { CompileContext } from './compile-context.ts';
 import type { DumpBackend, DumpEndpointInfo, DumpModel } from './config-dump.ts';
 import type { BackendState } from './inspection.ts';
 import type { Probe } from './probe.ts';
+import type { ProtocolFields } from './request/field-rules.ts';
 import type { Backend, ClientApi, Reply } from './request/request-context.ts';
 import { Slot } from './slot.ts';
 import type { Upstreams } from './upstreams.ts';
@@ -55,6 +56,8 @@ export interface BackendKind<Key extends string = string, Schema extends z.ZodTy
   readonly api: BackendApi;
   /** How errors and credentials look to clients of its routes, if not as in plain HTTP. */
   readonly clientApi?: ClientApi;
+  /** Header fields of its protocol. They count for every request, because the backend is known only when it has been routed. */
+  readonly protocolFields?: ProtocolFields;
   /** Whether limits and budgets of tokens apply to its calls. */
   readonly countsTokens: boolean;
   /** Its requests are those of operators, who look at the gateway: figures and records of traffic leave them out. */

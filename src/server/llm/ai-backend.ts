@@ -9,7 +9,7 @@ import { countedBatches } from './batches/counted-batches.ts';
 import { type LlmRuntime, maxBodySize } from './call/llm-runtime.ts';
 import { handleCall } from './handle-call.ts';
 import { dumpEndpoint, dumpProviders, modelView } from './inspect.ts';
-import { llmApi } from './llm-api.ts';
+import { llmApi, llmHeaderFields } from './llm-api.ts';
 import { Failover } from './models/failover.ts';
 import { compileModel, type Model, modelSchema, providerUrl } from './models/model.ts';
 import { isOwnCredential, modelAuthSchema } from './models/model-auth.ts';
@@ -157,6 +157,7 @@ export const ai = defineBackend({
   key: 'ai',
   api: 'llm',
   clientApi: llmApi,
+  protocolFields: llmHeaderFields,
   countsTokens: true,
   schema,
   exposes: (config) =>

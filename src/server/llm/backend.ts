@@ -7,7 +7,7 @@ import { type LlmRuntime, maxBodySize } from './call/llm-runtime.ts';
 import { compileGuardrails, guardrailsSchema } from './guardrails/guardrails.ts';
 import { handleCall } from './handle-call.ts';
 import { clientModels, dumpLlm, dumpLlmModels, modelView } from './inspect.ts';
-import { llmApi } from './llm-api.ts';
+import { llmApi, llmHeaderFields } from './llm-api.ts';
 import { compileModel, modelBackend, modelSchema, sendsProviderKey } from './models/model.ts';
 import { isOwnCredential } from './models/model-auth.ts';
 import { bySpecificity, findByName, reportUnreachableModels } from './models/model-patterns.ts';
@@ -38,6 +38,7 @@ export const llm = defineBackend({
   key: 'llm',
   api: 'llm',
   clientApi: llmApi,
+  protocolFields: llmHeaderFields,
   countsTokens: true,
   schema: mapping('LLM providers behind one OpenAI-compatible endpoint.', {
     ...llmFields,

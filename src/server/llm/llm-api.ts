@@ -1,3 +1,4 @@
+import type { ProtocolFields } from '../kernel/request/field-rules.ts';
 import type { ClientApi } from '../kernel/request/request-context.ts';
 import { errorBody } from './call/client-error.ts';
 import { isRealtime } from './realtime/realtime.ts';
@@ -17,3 +18,6 @@ export const llmApi: ClientApi = {
     (!isModelList(ctx) &&
       (endpointAt(ctx.method, ctx.path) ?? passthroughAt(ctx.method, ctx.path)).isFree !== true),
 };
+
+/** Fields that choose the version of an API, its features and the account that pays. */
+export const llmHeaderFields: ProtocolFields = { endToEnd: ['anthropic-', 'openai-'] };

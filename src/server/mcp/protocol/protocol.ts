@@ -1,5 +1,6 @@
 import { AppError } from '../../../core/errors.ts';
 import { jsonIn, membersOf } from '../../../core/foreign.ts';
+import type { ProtocolFields } from '../../kernel/request/field-rules.ts';
 
 /** Constants of the Model Context Protocol that several files share. */
 
@@ -121,6 +122,21 @@ export const SESSION_HEADER = 'mcp-session-id';
 export const VERSION_HEADER = 'mcp-protocol-version';
 export const METHOD_HEADER = 'mcp-method';
 export const NAME_HEADER = 'mcp-name';
+
+const REVISIONS = /^\d{4}-\d\d-\d\d(?:\s*,\s*\d{4}-\d\d-\d\d)+$/;
+
+/**
+ * Claude Code, Codex and Gemini CLI send several revisions, of equal (lowdefy/lowdefy#2345) or of different ones (python-sdk#1861), and
+ * HTTP clients of Java the field twice (modelcontextprotocol/java-sdk#448). The first is taken before policies run: rules, logs and
+ * servers have to see what the gateway reads.
+ */
+const firstRevision = (sent: string): string =>
+  REVISIONS.test(sent) ? sent.slice(0, 'YYYY-MM-DD'.length) : sent;
+
+export const mcpHeaderFields: ProtocolFields = {
+  single: [{ name: SESSION_HEADER }, { name: VERSION_HEADER, normal: firstRevision }],
+  endToEnd: ['mcp-'],
+};
 
 /** Keys in `params._meta` of requests since revision 2026-07-28 ("`_meta`", reserved keys). */
 export const META = {

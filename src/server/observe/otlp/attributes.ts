@@ -10,6 +10,7 @@ import { matchesPath } from '../../kernel/routing/router.ts';
 import { llmFacts, operationName, tokenFacts } from '../../llm/facts.ts';
 import { type LlmCall, llmCall } from '../../llm/llm-call.ts';
 import { mcpFacts } from '../../mcp/facts.ts';
+import { VERSION_HEADER } from '../../mcp/protocol/protocol.ts';
 import { mcpFields } from '../../mcp/request-fields.ts';
 import { a2aFacts, firstFacts, lastFacts } from '../request-facts.ts';
 import type { Field } from '../request-fields.ts';
@@ -200,7 +201,7 @@ function addAttributes<Source>(
 
 /** The revision of MCP that the client names. */
 function revisionOf({ request }: RequestContext): string | undefined {
-  const version = request.headers['mcp-protocol-version'];
+  const version = request.headers[VERSION_HEADER];
   return typeof version === 'string' && /^\d{4}-\d\d-\d\d$/.test(version) ? version : undefined;
 }
 
