@@ -1,6 +1,7 @@
 import { AppError, type AppErrorOptions, type ErrorCode } from '../../core/errors.ts';
 import { jsonIn } from '../../core/foreign.ts';
-import { membersOf } from './json-members.ts';
+import { statusOfError } from './chat/provider-error.ts';
+import { type Members, membersOf } from './json-members.ts';
 
 /** The code of a request that has something which the format of a provider cannot express. */
 export const UNTRANSLATABLE = 'untranslatable';
@@ -28,7 +29,13 @@ export function llmError(code: ErrorCode, llmCode: string, message: string, deta
 export interface ProviderError {
   /** The provider's error name, such as `invalid_api_key`: `code`, else `type` (OpenAI), else `status` (Google). */
   readonly name: string | undefined;
+  /** The HTTP status that it means, if it says so. */
+  readonly status?: number | undefined;
 }
+
+/** Whether an error inside an answer is a failure of the provider, as a status of 5xx or 429 is: others are those of the request. */
+export const isProviderFault = ({ status = 500 }: Pick<ProviderError, 'status'>): boolean =>
+  status >= 500 || status === 429;
 
 /** Only names are accepted, because sentences may quote the prompt or a key. */
 const NAME = /^[\w.-]{1,64}$/;
@@ -42,14 +49,23 @@ export function errorInBody(body: Buffer): ProviderError | undefined {
   return errorOf(membersOf(Array.isArray(parsed) ? parsed[0] : parsed)?.['error']);
 }
 
-/**
- * The error in an event of a stream: an `error` member or, for `/v1/responses`, an event of type `error` or a failed
- * response.
- */
+/** The error in an event of a stream. */
 export function errorInEvent(data: string): ProviderError | undefined {
-  const event = data.length > MAX_BYTES ? undefined : membersOf(jsonIn(data));
-  const inside = event?.['error'] ?? membersOf(event?.['response'])?.['error'];
-  return errorOf(inside) ?? (event?.['type'] === 'error' ? errorOf(event) : undefined);
+  const body = data.length > MAX_BYTES ? undefined : errorBodyOf(jsonIn(data));
+  return body && (errorOf(body['error']) ?? errorOf(body));
+}
+
+/**
+ * An event with an error, as the body of an error response: an `error` member or, for `/v1/responses`, an event of type `error` or a
+ * failed response, which need not say why. Undefined for an event without one.
+ */
+export function errorBodyOf(value: unknown): Members | undefined {
+  const event = membersOf(value);
+  if (event === undefined) return undefined;
+  if (event['type'] === 'error' || errorOf(event['error']) !== undefined) return event;
+  const response = membersOf(event['response']);
+  const hasFailed = event['type'] === 'response.failed' || errorOf(response?.['error']) !== undefined;
+  return hasFailed ? response : undefined;
 }
 
 /** Reads the value of an `error` member: an object, or a text (Ollama), which names nothing. Undefined for anything else. */
@@ -60,5 +76,5 @@ export function errorOf(value: unknown): ProviderError | undefined {
   const name = [members['code'], members['type'], members['status']].find(
     (text): text is string => typeof text === 'string' && NAME.test(text),
   );
-  return { name };
+  return { name, status: statusOfError(members) };
 }

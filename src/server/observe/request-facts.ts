@@ -12,6 +12,7 @@ import {
   jwtClaims,
   retryAttempt,
 } from '../kernel/request/shared-slots.ts';
+import { usedByFailed } from '../llm/call/budget.ts';
 import { failedModels, llmCall, refusedModel } from '../llm/llm-call.ts';
 import { mcpFields } from '../mcp/request-fields.ts';
 import type { PickedEndpoints } from '../transport/picked-endpoints.ts';
@@ -107,10 +108,11 @@ export const refusedFact: RequestFact = {
 };
 
 /** Of a call that was sent to another model after failures. */
-export const failoverFact: RequestFact = {
-  name: 'gw.ai.failover.from',
-  read: ({ ctx }) => failedModels.get(ctx)?.join(', '),
-};
+export const failoverFacts: readonly RequestFact[] = [
+  { name: 'gw.ai.failover.from', read: ({ ctx }) => failedModels.get(ctx)?.join(', ') },
+  // Budgets and limits count them with those of the answer.
+  { name: 'gw.ai.failover.tokens', read: ({ ctx }) => usedByFailed.get(ctx)?.tokens || undefined },
+];
 
 /** Facts that come after those of the features. */
 export const lastFacts: readonly RequestFact[] = [

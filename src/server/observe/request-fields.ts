@@ -10,7 +10,7 @@ import type { RelayedConnection } from '../transport/listener/entrance.ts';
 import { pickedEndpoints } from '../transport/picked-endpoints.ts';
 import {
   a2aFacts,
-  failoverFact,
+  failoverFacts,
   firstFacts,
   lastFacts,
   pickedFacts,
@@ -37,7 +37,7 @@ const FIRST = readersOf(firstFacts);
 const MCP = readersOf(mcpFacts);
 const PICKED = readersOf(pickedFacts);
 const LLM = readersOf(llmFacts);
-const REFUSED = readersOf([refusedFact, failoverFact]);
+const REFUSED = readersOf([refusedFact, ...failoverFacts]);
 const A2A = readersOf(a2aFacts);
 const LAST = readersOf(lastFacts);
 const REMAINING = readersOf(remainingFacts);

@@ -203,7 +203,7 @@ function savedRequest(ctx: RequestContext): () => void {
     for (const policy of ctx.entered.splice(entered)) policy.repeated?.(ctx);
     Object.assign(ctx, { method, path, query, host });
     ctx.headers.raw.splice(0, ctx.headers.raw.length, ...raw);
-    for (const key of ['reason', 'error', 'errorDetail'] as const) ctx[key] = undefined;
+    ctx.forgetFailure();
   };
 }
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { budgetGateway, spentIn } from '../../kit/budgets.ts';
+import { budgetGateway, FORMATS, PRICES, spentIn } from '../../kit/budgets.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway } from '../../kit/gateway.ts';
 import {
@@ -11,11 +11,13 @@ import {
   DONE,
   errorOf,
   llmProvider,
+  modelsGateway,
   streaming,
   USAGE,
 } from '../../kit/llm-provider.ts';
 import { send } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
+import type { Answer } from '../../kit/upstream.ts';
 
 /** May use 21 tokens, and uses 19. */
 const SMALL = { ...CHAT, max_tokens: 20 };
@@ -119,6 +121,71 @@ describe('budgets of tokens', () => {
       await gate.accessLine(count);
     }
     expect(await spentIn(gate)).toEqual([]);
+  });
+
+  test('what a target of failover has used before it failed is charged with the answer of the next', async () => {
+    await using folder = await temporaryFolder();
+    const error = { message: 'no', type: 'server_error' };
+    const begun = chunk({ content: 'a'.repeat(400) });
+    // The first target: reports tokens, reports none, is a chat that failed, or broke off behind a guardrail.
+    const cases: [Answer, stream: boolean, tokens: number][] = [
+      [answering(JSON.stringify({ error, usage: USAGE }), 500), false, 19],
+      [answering(JSON.stringify({ error }), 500), false, 0],
+      [answering(JSON.stringify({ error, usage: USAGE })), false, 19],
+      [
+        streaming((response) => response.end(`data: ${JSON.stringify({ error, usage: USAGE })}\n\n`)),
+        true,
+        19,
+      ],
+      // 2 bytes of prompt, 400 of output.
+      [streaming((response) => response.write(begun, () => response.destroy())), true, 101],
+    ];
+    let failing: Answer = answering('');
+    await using first = await llmProvider((...call) => failing(...call));
+    await using second = await llmProvider((request, response, received) =>
+      (received.body.includes('"stream":true')
+        ? streaming((sent) => sent.end(chunk({ content: 'Hi' }) + chunk(undefined, { usage: USAGE }) + DONE))
+        : answering(completion('Hi')))(request, response, received),
+    );
+    const regex = { action: 'reject', rules: [{ pattern: 'SECRET' }] };
+    const models = [first, second].map(({ address }, index) => ({
+      name: ['first', 'second'][index],
+      provider: { custom: { providerOverride: 'openai', formats: FORMATS } },
+      params: { baseUrl: `http://${address}/v1`, model: 'acme-mini' },
+      guardrails: { response: [{ regex }] },
+      health: { eviction: { consecutiveFailures: 100 } },
+    }));
+    const targets = [
+      { model: 'first', priority: 0 },
+      { model: 'second', priority: 1 },
+    ];
+    const budgets = ['9000tokens/day', '10USD/day'].map((limit) => ({
+      name: limit.replace('/', '-'),
+      limit,
+    }));
+    await using gate = await modelsGateway(
+      models,
+      { policies: { budgets }, virtualModels: [{ name: 'safe', routing: { failover: { targets } } }] },
+      { config: { database: { url: 'sqlite://./agctl.db' }, modelCatalog: [{ inline: PRICES }] } },
+      { folder: folder.path },
+    );
+    let spent = 0;
+    for (const [index, [answer, stream, tokens]] of cases.entries()) {
+      failing = answer;
+      const { status, text } = await chat(gate, { ...SMALL, model: 'safe', ...(stream && { stream }) });
+      expect([index, status, text]).toEqual([index, 200, expect.stringContaining('Hi')]);
+      const line = await gate.accessLine(index + 1);
+      expect([index, line['gw.ai.failover.tokens'], line['gen_ai.usage.input_tokens']]).toEqual([
+        index,
+        tokens === 0 ? undefined : String(tokens),
+        '12',
+      ]);
+      spent += 19 + tokens;
+      expect(await spentIn(gate)).toEqual([
+        `10USD-day: ${spent / 1000} USD`,
+        `9000tokens-day: ${spent} tokens`,
+      ]);
+    }
   });
 
   test('each value of `key` has the whole amount for itself', async () => {

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { gateway, type TestGateway, type TestGatewayOptions } from '../../kit/gateway.ts';
-import { WIRES } from '../../kit/llm-events.ts';
+import { WIRES, type WireName } from '../../kit/llm-events.ts';
 import {
   answering,
   bodyOf,
@@ -21,7 +21,10 @@ import { until } from '../../kit/until.ts';
 import { type Answer, refusingPort } from '../../kit/upstream.ts';
 
 interface Dumped {
-  readonly active: Record<string, { info: { health: number; timesEjected: number } }>;
+  readonly active: Record<
+    string,
+    { info: { health: number; timesEjected: number; consecutiveFailures: number } }
+  >;
   readonly rejected: Record<string, { info: { evictedUntil: string } }>;
 }
 
@@ -155,8 +158,13 @@ describe('a virtual model with failover', () => {
       expect(JSON.parse(reply.text)).toMatchObject({ choices: [{ message: { content: 'Hello.' } }] });
       expect([first.received.length, second.received.length]).toEqual([1, 1]);
       const line = await served.accessLine(1);
-      expect(line).toMatchObject({ 'http.status': '200', endpoint: second.address });
-      expect(line).not.toHaveProperty('error');
+      expect(line).toMatchObject({
+        'http.status': '200',
+        endpoint: second.address,
+        'gw.ai.failover.from': 'first',
+      });
+      for (const name of ['error', 'error.detail', 'error.type', 'reason'])
+        expect(line).not.toHaveProperty(name);
     },
   );
 
@@ -253,6 +261,84 @@ describe('a virtual model with failover', () => {
       }
     },
   );
+
+  test('failover judges a stream that begins with an error as a response with the status of that error', async () => {
+    const data = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
+    const bad = { type: 'invalid_request_error', code: 'context_length_exceeded', message: 'too long' };
+    const failed = (more: object): string =>
+      data({
+        type: 'response.failed',
+        response: { object: 'response', status: 'failed', output: [], ...more },
+      });
+    const claude = (type: string): string =>
+      `event: error\n${data({ type: 'error', error: { type, message: 'too long' } })}`;
+    const cases: [WireName, begin: string, status: number | 'next'][] = [
+      ['chat', data({ error: bad }), 400],
+      ['chat', data({ error: { code: 404, message: 'too long' } }), 404],
+      ['chat', data({ error: { code: '429', message: 'slow down' } }), 'next'],
+      ['chat', data({ error: { message: 'no' } }), 'next'],
+      ['chat', data({ error: { code: 401, message: 'bad key' } }), 'next'],
+      ['chat', 'event: error\ndata: overloaded\n\n', 'next'],
+      ['messages', claude('invalid_request_error'), 400],
+      ['messages', claude('overloaded_error'), 'next'],
+      ['messages', 'event: error\ndata: overloaded\n\n', 'next'],
+      ['responses', data({ ...bad, type: 'error' }), 400],
+      ['responses', failed({ error: { code: 'invalid_prompt', message: 'too long' } }), 400],
+      ['responses', failed({ error: { code: 'server_error', message: 'no' } }), 'next'],
+      ['responses', failed({ error: null }), 'next'],
+      [
+        'generateContent',
+        data({ error: { code: 400, message: 'too long', status: 'INVALID_ARGUMENT' } }),
+        400,
+      ],
+      ['generateContent', data({ error: { code: 503, message: 'no', status: 'UNAVAILABLE' } }), 'next'],
+    ];
+    let begin = '';
+    let whole: readonly string[] = [];
+    await using first = await llmProvider(streaming((response) => response.end(begin)));
+    await using second = await llmProvider(streaming((response) => response.end(whole.join(''))));
+    const models = [first, second].map((provider, index) =>
+      entry(index === 0 ? 'first' : 'second', provider, {
+        ...evicted({ consecutiveFailures: 100 }),
+        provider: EVERY_FORMAT,
+        params: { baseUrl: `http://${provider.address}/v1`, apiKey: 'sk-secret-of-the-gateway' },
+      }),
+    );
+    await using served = await failing(models, FIRST, SECOND);
+    let failures = 0;
+    for (const [format, sent, expected] of cases) {
+      const { path, request, events, text } = WIRES[format];
+      begin = sent.replace('too long', 'too long for sk-secret-of-the-gateway');
+      whole = events('content', ['Hello.']);
+      failures = expected === 'next' ? failures + 1 : 0;
+      const asked = second.received.length;
+      const reply = await send(served.url + path.replace('/m:', '/safe:'), {
+        method: 'POST',
+        body: JSON.stringify(format === 'generateContent' ? request : { ...request, model: 'safe' }),
+      });
+      if (expected === 'next') expect([sent, text('content', reply.text)]).toEqual([sent, 'Hello.']);
+      else {
+        expect([sent, reply.status, second.received.length]).toEqual([sent, expected, asked]);
+        expect(reply.headers['content-type']).toContain('application/json');
+        const { error } = JSON.parse(reply.text) as { error: { message: string } };
+        expect(error.message).toMatch(/^too long for (?!sk-secret)/);
+      }
+      const { active } = await endpoints(served);
+      expect([sent, active['first']?.info]).toMatchObject([sent, { consecutiveFailures: failures }]);
+    }
+    // Without another target, the client gets the stream.
+    for (const [error, counted] of [
+      [bad, 0],
+      [{ code: 503, message: 'no' }, 1],
+    ] as const) {
+      begin = data({ error });
+      const reply = await chat(served, { ...ASKED, model: 'first', stream: true });
+      expect([reply.status, reply.text]).toEqual([200, begin]);
+      await until(
+        async () => (await endpoints(served)).active['first']?.info.consecutiveFailures === counted,
+      );
+    }
+  });
 
   test('failover requests a stream from the next provider if one sends no response headers for too long', async () => {
     await using first = await llmProvider(() => undefined);

@@ -363,6 +363,13 @@ export class RequestContext implements SlotHolder {
     this.errorDetail = `${this.endpoint}: ${why}`;
   }
 
+  /** Another backend is called, so that what is said of the failure of the one before does not concern the response. */
+  forgetFailure(): void {
+    this.reason = undefined;
+    this.error = undefined;
+    this.errorDetail = undefined;
+  }
+
   /** Whether the client has disconnected or the request was aborted. */
   get isAbandoned(): boolean {
     return this.#isAbandoned;

@@ -37,6 +37,9 @@ export function reserveBudget(ctx: RequestContext, call: LlmCall, body?: CallBod
   return budget.reserve(ctx, amountsOf(usage, cost));
 }
 
+/** What targets have used of a call that failed before the one that answered. */
+export const usedByFailed = new Slot<Amounts>();
+
 /** Charges what a call has used so far. Resolves when it is written; a promise only if there is something to write. */
 export function chargeBudget(ctx: RequestContext, call: LlmCall): void | Promise<void> {
   const budget = callBudget.get(ctx);
@@ -45,12 +48,18 @@ export function chargeBudget(ctx: RequestContext, call: LlmCall): void | Promise
   const usage = reported ?? estimateUsage(call);
   const cost = budget.countsMoney ? priceOf(ctx, call, usage) : undefined;
   if (cost !== undefined) call.priced = { usage, cost };
-  return budget.charge(amountsOf(usage, cost));
+  return budget.charge(withFailed(ctx, amountsOf(usage, cost)));
 }
 
 /** Charges a call that has ended, and releases the rest of its reservation. */
 export function endBudget(ctx: RequestContext, { usage, cost }: LlmCall): void {
-  callBudget.get(ctx)?.end(amountsOf(usage, cost));
+  callBudget.get(ctx)?.end(withFailed(ctx, amountsOf(usage, cost)));
+}
+
+/** Amounts of a call, with those of the targets that failed before. */
+export function withFailed(ctx: RequestContext, { tokens, usd }: Amounts): Amounts {
+  const before = usedByFailed.get(ctx);
+  return { tokens: tokens + (before?.tokens ?? 0), usd: usd + (before?.usd ?? 0) };
 }
 
 function priceOf(ctx: RequestContext, call: LlmCall, usage: Usage): CostOutcome | undefined {

@@ -22,7 +22,7 @@ import {
   sendClientKey,
   withoutCredentials,
 } from '../credentials.ts';
-import { errorInBody, llmError } from '../errors.ts';
+import { errorInBody, isProviderFault, llmError } from '../errors.ts';
 import type { LlmCall } from '../llm-call.ts';
 import type { EndpointStats, Outcome } from '../models/health.ts';
 import type { Model } from '../models/model.ts';
@@ -91,10 +91,11 @@ export async function callProvider(ctx: RequestContext, model: Model, request: P
   try {
     const reply = await sendToProvider(ctx, model, request);
     answeredAt = performance.now();
-    const started = request.awaitsOutput ? await startedReply(ctx, call, reply) : reply;
-    outcome = model.health.judge(ctx, reply);
+    const started = request.awaitsOutput ? await startedStream(ctx, model, call, reply) : reply;
+    outcome = model.health.judge(ctx, started);
     // An answer that says itself that it failed.
-    if (call.providerError !== undefined) outcome = { ...outcome, isFailure: true };
+    if (call.providerError !== undefined && isProviderFault(call.providerError))
+      outcome = { ...outcome, isFailure: true };
     return started;
   } finally {
     call.failed = outcome.isFailure;
@@ -112,6 +113,15 @@ export async function callProvider(ctx: RequestContext, model: Model, request: P
       };
     if (ctx.observer !== undefined && outcome.isFailure) traceEviction(ctx.observer, call, stats);
   }
+}
+
+/** `startedReply`; an error in place of the stream may also say that the provider did not accept the gateway's key. */
+async function startedStream(ctx: RequestContext, model: Model, call: LlmCall, reply: Reply): Promise<Reply> {
+  const { isReplaced, encodings } = gatewayCredential(ctx, model);
+  const started = await startedReply(ctx, call, reply, encodings);
+  if ((isReplaced || model.setsCredential) && refusesCredential(started.status, started.headers))
+    throw credentialRefused(ctx, call, started.status);
+  return started;
 }
 
 async function sendToProvider(

@@ -5,6 +5,7 @@ import { isCallFailure } from '../../transport/upstream/upstream-error.ts';
 import { LlmError, UNTRANSLATABLE } from '../errors.ts';
 import { failedModels, llmCall } from '../llm-call.ts';
 import type { Failover, FailoverTarget } from '../models/failover.ts';
+import { countFailedCall } from './finalize-usage.ts';
 import { traceEvictedTargets } from './trace-events.ts';
 
 /**
@@ -37,7 +38,10 @@ export async function callWithFailover(
       const isPassedOver = tried.size > 1 && error instanceof LlmError && error.llmCode === UNTRANSLATABLE;
       if (isLast || ctx.isAbandoned || !(isPassedOver || isCallFailure(error))) throw error;
     }
+    const failed = llmCall.get(ctx);
+    if (failed !== undefined) countFailedCall(ctx, failed);
     failedModels.ensure(ctx, () => []).push(target.model);
+    ctx.forgetFailure();
     const next = failover.choose(tried);
     ctx.observer?.emit(
       { type: 'policyEvent', kind: 'llm_failover', details: { failed: target.model, next: next?.model } },

@@ -1,8 +1,9 @@
 import type { RequestContext } from '../../kernel/request/request-context.ts';
 import type { PriceCatalog } from '../cost/catalog.ts';
-import type { CostOutcome, LlmCall } from '../llm-call.ts';
+import { isProviderFault } from '../errors.ts';
+import { type CostOutcome, type LlmCall, refuse } from '../llm-call.ts';
 import { isZero } from '../usage.ts';
-import { endBudget } from './budget.ts';
+import { amountsOf, callPrices, endBudget, usedByFailed, withFailed } from './budget.ts';
 import { estimateUsage } from './token-estimate.ts';
 import { chargeSoFar } from './token-limits.ts';
 
@@ -12,22 +13,41 @@ import { chargeSoFar } from './token-limits.ts';
  */
 export function finalizeUsage(ctx: RequestContext, call: LlmCall, catalog: PriceCatalog): void {
   call.nonStreaming?.finalize(call);
-  if (call.providerUsage === null) call.usage = undefined;
-  else if (call.providerUsage !== undefined) call.usage = call.providerUsage;
+  readProviderUsage(call);
   // An error inside a 2xx response: without this, the log would show a success.
   if (call.providerError !== undefined && call.progress !== 'rejected' && ctx.error === undefined) {
     ctx.error = 'the provider responded with an error';
     ctx.reason = 'UpstreamFailure';
   }
-  call.settle?.(!ctx.isAbandoned && (ctx.reason === 'UpstreamFailure' || ctx.reason === 'Timeout'));
+  const hasFailed = ctx.reason === 'UpstreamFailure' || ctx.reason === 'Timeout';
+  call.settle?.(!ctx.isAbandoned && hasFailed && isProviderFault(call.providerError ?? {}));
+  countTokens(ctx, call, catalog);
+  endBudget(ctx, call);
+  // Batches have limits of their own at providers: the rate of other calls is not theirs.
+  chargeSoFar(ctx, (call.counted === undefined ? call.usage : undefined) ?? { input: 0, output: 0 });
+}
+
+/** Counts what the call of a target has used that failed, before another one is called: its provider charges for that. */
+export function countFailedCall(ctx: RequestContext, call: LlmCall): void {
+  const catalog = callPrices.get(ctx);
+  if (catalog === undefined) return;
+  readProviderUsage(call);
+  countTokens(ctx, call, catalog);
+  usedByFailed.set(ctx, withFailed(ctx, amountsOf(call.usage, call.cost)));
+  refuse(call);
+}
+
+/** The format of the client may have fewer classes of tokens than that of the provider. */
+function readProviderUsage(call: LlmCall): void {
+  if (call.providerUsage === null) call.usage = undefined;
+  else if (call.providerUsage !== undefined) call.usage = call.providerUsage;
+}
+
+function countTokens(ctx: RequestContext, call: LlmCall, catalog: PriceCatalog): void {
   if (call.progress === 'sent' && !ctx.isAbandoned && ctx.reason !== 'Timeout') call.progress = 'rejected';
   if (call.progress !== undefined && call.progress !== 'rejected') completeUsage(ctx, call);
   if (isUncounted(call)) call.usage = call.counted?.usage;
-  const { usage } = call;
   call.cost = costOf(call, catalog);
-  endBudget(ctx, call);
-  // Batches have limits of their own at providers: the rate of other calls is not theirs.
-  chargeSoFar(ctx, (call.counted === undefined ? usage : undefined) ?? { input: 0, output: 0 });
 }
 
 function costOf(call: LlmCall, catalog: PriceCatalog): CostOutcome {

@@ -65,15 +65,20 @@ export function readNonStreaming(call: LlmCall, bytes: Buffer): unknown {
   call.providerError = errorOf(body['error']);
   if (call.keepsCompletion === true) call.completion = completionOf(value, call.format);
   const format = formatOf(call.format);
-  const { model, usage: reported, background } = format.report(body);
+  const { model, background } = format.report(body);
   if (typeof model === 'string') call.responseModel = model;
   if (background === true) call.ranInBackground = true;
-  const report = membersOf(reported);
-  const usage = report === undefined ? undefined : format.usage(report);
+  const usage = usageIn(format, body);
   if (usage === undefined || isZero(usage) || call.providerUsage === null)
     call.outputBytes = textBytes(format.output(body));
   if (usage !== undefined && call.providerUsage !== null) call.usage = usage;
   return value;
+}
+
+/** The token counts that a response body reports. */
+export function usageIn(format: WireFormat, body: Members): Usage | undefined {
+  const report = membersOf(format.report(body).usage);
+  return report && format.usage(report);
 }
 
 /**

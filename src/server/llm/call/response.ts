@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { AppError } from '../../../core/errors.ts';
-import { isRecord, jsonIn } from '../../../core/foreign.ts';
+import { isRecord, jsonIn, membersOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { resolverFor } from '../../expressions/variable.ts';
 import { writeChanged } from '../../kernel/json/changed-json.ts';
@@ -24,7 +24,7 @@ import { isEventStream } from './answer-form.ts';
 import { hasShape, isStrict, mayBeText, UNASKED_STREAM, wrongAnswer, wrongShape } from './answer-shape.ts';
 import { heldAnswer } from './error-in-answer.ts';
 import { excerptOf } from './excerpt.ts';
-import { NonStreamingMeter, readNonStreaming, StreamMeter, withoutMark } from './response-meter.ts';
+import { NonStreamingMeter, readNonStreaming, StreamMeter, usageIn, withoutMark } from './response-meter.ts';
 import { LlmStream, recordFrames } from './stream.ts';
 
 export interface ResponseOptions {
@@ -278,6 +278,9 @@ async function rejectedReply(
   const readable = readableError(call, reply, redacted);
   const cleaned = readable === undefined ? redacted : redactKey(readable, keyEncodings);
   call.providerError = errorInBody(redacted);
+  // Of a translated call, they were read before.
+  if (call.providerUsage === undefined)
+    call.usage = usageIn(formatOf(call.format), membersOf(jsonIn(redacted.toString('utf8'))));
   explainRejection(ctx, call, reply);
   const body =
     guardrails.length === 0 || cleaned.length === 0

@@ -3,6 +3,7 @@ import { tokenListeners } from '../../kernel/request/shared-slots.ts';
 import { Slot } from '../../kernel/slot.ts';
 import type { LlmCall } from '../llm-call.ts';
 import type { Usage } from '../usage.ts';
+import { usedByFailed } from './budget.ts';
 import { estimateUsage } from './token-estimate.ts';
 
 /** Tokens that token limits were charged with for a request. */
@@ -18,7 +19,8 @@ export function chargeEarly(ctx: RequestContext, call: LlmCall): void {
 export function chargeSoFar(ctx: RequestContext, { input, output }: Usage): void {
   const listeners = tokenListeners.get(ctx);
   if (listeners === undefined) return;
-  const rest = input + output - (charged.get(ctx) ?? 0);
-  charged.set(ctx, input + output);
+  const used = input + output + (usedByFailed.get(ctx)?.tokens ?? 0);
+  const rest = used - (charged.get(ctx) ?? 0);
+  charged.set(ctx, used);
   for (const charge of listeners) charge(rest);
 }

@@ -162,11 +162,14 @@ function read(
       return collectEvents(provider, reader, bytes);
     }
     const value = parseExactly(redactKey(bytes, keyEncodings).toString('utf8'));
-    if (status < 200 || status > 299) return { error: provider.readError(value, status) };
-    const body = objectOf(value) ?? invalid('it is not a JSON object');
-    // A response of `/v1/responses` that failed.
-    if (!isEmpty(body['error'])) return { error: failed(provider, body) };
+    const isError = status < 200 || status > 299;
+    const body = objectOf(value) ?? (isError ? {} : invalid('it is not a JSON object'));
     used = () => provider.readUsage(body);
+    // A response of `/v1/responses` that failed has a status of success.
+    if (isError || !isEmpty(body['error'])) {
+      call.providerUsage = used() ?? null;
+      return { error: isError ? provider.readError(value, status) : failed(provider, body) };
+    }
     return { response: provider.readResponse(body) };
   } catch (error) {
     // The provider charges for it.
