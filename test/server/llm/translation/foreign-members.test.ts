@@ -154,6 +154,58 @@ describe.each(others('completions'))('chunks for a client of %s', (client) => {
       [calls({ function: five_('add') }), calls({ function: five_('sub') })],
       [five, { ...five, name: 'sub' }],
     ],
+    // vercel/ai#18440: Ollama and gateways number all calls with 0 and give them no ids; ids are blank, or new with each delta.
+    [
+      'one number and no ids',
+      [
+        calls(named({ function: five_('add') }), named({ function: five_('sub') })),
+        calls(named({ function: five_('sub') })),
+      ],
+      [five, { ...five, name: 'sub' }, { ...five, name: 'sub' }],
+    ],
+    [
+      'one number and blank ids',
+      [
+        calls(named({ id: 'c1', function: { name: 'add', arguments: '{"a"' } })),
+        calls({ index: 0, id: ' ', function: { arguments: ':5}' } }),
+        calls(named({ id: '', function: five_('sub') })),
+      ],
+      [five, { ...five, name: 'sub' }],
+    ],
+    [
+      'an id of its own for each delta',
+      [
+        calls(named({ id: 'c1', function: { name: 'add', arguments: '{"a":{' } })),
+        calls({ index: 0, id: 'c2', function: { name: null, arguments: '"b":"}' } }),
+        calls({ index: 0, id: 'c3', function: { arguments: '\\\\\\""}}' } }),
+        calls({ index: 0, id: 'c4', function: { arguments: '' } }),
+      ],
+      [{ name: 'add', args: '{"a":{"b":"}\\\\\\""}}' }],
+    ],
+    [
+      'one number for two ids, each before its name',
+      [
+        calls(named({ id: 'c1', function: five_('add') }), {
+          index: 0,
+          id: 'c2',
+          function: { arguments: '' },
+        }),
+        calls(
+          { index: 0, id: 'c2', function: { name: 'sub' } },
+          { index: 0, function: { arguments: '{"a":5}' } },
+        ),
+      ],
+      [five, { ...five, name: 'sub' }],
+    ],
+    [
+      'its name with each delta, also without arguments',
+      [
+        calls(named({ function: { name: 'add', arguments: '{"a"' } })),
+        calls(named({ function: { name: 'add', arguments: ':5}' } })),
+        calls(named({ function: { name: 'add', arguments: '' } })),
+      ],
+      [five],
+    ],
     [
       'one number for two ids, interleaved',
       [

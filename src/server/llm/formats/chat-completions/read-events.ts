@@ -136,7 +136,8 @@ class ChunkReader implements EventReader {
   #openCalls(choice: Choice, events: ChatEvent[], isEnd = false): void {
     for (const [position, call] of choice.calls.entries()) {
       if (call.part === undefined) {
-        if (isEnd && call.isOnlyMetadata) continue;
+        // An id alone is of another delta of the call before it.
+        if (isEnd && call.isOnlyMetadata && (call.id === undefined || position > 0)) continue;
         if (!isEnd && !call.isReady) return;
         closeText(choice, events);
         const missing = missingCallId(this.#id, position);

@@ -22,6 +22,7 @@ export class StreamedCall {
   /** Arguments that are not written yet. */
   #arguments = '';
   #hasArguments = false;
+  readonly #end = new ObjectEnd();
 
   constructor(index: number) {
     this.index = index;
@@ -32,13 +33,14 @@ export class StreamedCall {
     const custom = isEmpty(value['custom']) ? undefined : objectOf(value['custom']);
     const tool = custom ?? objectOf(value['function']) ?? {};
     this.#isCustom ||= custom !== undefined;
-    this.id ??= textOf(value['id']);
+    this.id ??= idOf(value);
     this.#signature ??= signatureOf(value['extra_content'], value['provider_specific_fields']);
     if (this.part === undefined) this.#addName(textOf(tool['name']) ?? '');
     const args = custom === undefined ? tool['arguments'] : tool['input'];
     const text = argumentsText(args);
     this.#arguments += text;
     this.#hasArguments ||= text !== '';
+    this.#end.read(text);
     return text;
   }
 
@@ -55,14 +57,19 @@ export class StreamedCall {
     return this.#hasArguments;
   }
 
+  /** Whether its arguments are a whole object: what follows is of another call. */
+  get hasAllArguments(): boolean {
+    return this.#end.isReached;
+  }
+
   /** Whether its name is complete: arguments follow it. */
   get isReady(): boolean {
     return this.#name !== '' && this.#hasArguments;
   }
 
-  /** Whether nothing of a call has arrived, only what other servers send beside it. */
+  /** Whether no name and no arguments have arrived, only what servers send beside them. */
   get isOnlyMetadata(): boolean {
-    return this.#name === '' && !this.#hasArguments && this.id === undefined;
+    return this.#name === '' && !this.#hasArguments;
   }
 
   /** Throws `Untranslatable` if it has no name. */
@@ -83,15 +90,46 @@ export class StreamedCall {
 
 /** The call that a delta belongs to; undefined if it begins one. */
 export function callOf(calls: readonly StreamedCall[], index: number, value: Json): StreamedCall | undefined {
-  const id = textOf(value['id']);
+  const id = idOf(value);
   const last = calls.findLast((call) => call.index === index);
   if (last === undefined) return undefined;
-  if (id !== undefined && last.id !== undefined && id !== last.id)
-    // Some servers number all calls with 0, but each has its own id.
-    return calls.find((call) => call.index === index && call.id === id);
-  // Others give calls neither an id nor a number.
-  const name = textOf(objectOf(value['function'])?.['name']);
-  const isUnnumbered = id === undefined && countOf(value['index']) === undefined;
-  const isOther = isUnnumbered && name !== undefined && last.hasArguments && !last.name.startsWith(name);
-  return isOther && last.name !== '' ? undefined : last;
+  const { name: given, arguments: args } = objectOf(value['function']) ?? {};
+  const name = textOf(given);
+  const text = argumentsText(args);
+  if (id !== undefined && last.id !== undefined && id !== last.id) {
+    // Some servers number all calls with 0, but each has its own id; others give each delta an id of its own.
+    const goesOn = name === undefined && last.hasArguments && !last.hasAllArguments;
+    return calls.find((call) => call.index === index && call.id === id) ?? (goesOn ? last : undefined);
+  }
+  if (id !== undefined || name === undefined || last.name === '') return last;
+  // Others number all calls with 0 and give them no ids (vercel/ai#18440), or neither an id nor a number.
+  if (last.hasAllArguments && text.trimStart().startsWith('{')) return undefined;
+  const isUnnumbered = countOf(value['index']) === undefined;
+  return isUnnumbered && last.hasArguments && !last.name.startsWith(name) ? undefined : last;
+}
+
+/** The id that a delta names. Servers send blank ones for none. */
+const idOf = ({ id }: Json): string | undefined => (textOf(id)?.trim() === '' ? undefined : textOf(id));
+
+/** Finds the end of a JSON object that arrives in pieces. What is not JSON has no end, or one somewhere. */
+class ObjectEnd {
+  #depth = 0;
+  #isInText = false;
+  #isEscaped = false;
+  isReached = false;
+
+  read(text: string): void {
+    for (const character of text) {
+      if (this.#isEscaped) this.#isEscaped = false;
+      else if (this.#isInText) {
+        if (character === '"') this.#isInText = false;
+        else this.#isEscaped = character === '\\';
+      } else if (character === '"') this.#isInText = true;
+      else if (character === '{' || character === '[') this.#depth += 1;
+      else if (character === '}' || character === ']') {
+        this.#depth -= 1;
+        this.isReached ||= this.#depth === 0;
+      }
+    }
+  }
 }
