@@ -92,6 +92,16 @@ describe('streams of servers with chat completions', () => {
     });
   });
 
+  // sgl-project/sglang#3912: an empty reason in every chunk, and no other.
+  test.each([null, ''])('a stream that ends with [DONE] and a finish_reason of %j has ended', (finish) => {
+    const args = (text: string) => ({ index: 0, id: 'a', function: { name: 'weather', arguments: text } });
+    const answer = (delta: object) => read('completions', [chunk(delta, finish), '[DONE]'])?.answers[0];
+    expect(answer({ content: 'Hi' })).toMatchObject({ parts: [{ text: 'Hi' }], stop: 'stop' });
+    expect(answer({ tool_calls: [args('{}')] })).toMatchObject({ stop: 'toolCalls' });
+    expect(answer({ tool_calls: [args('{')] })).toBeUndefined();
+    expect(read('completions', [chunk({ content: 'Hi' }, finish)])).toBeUndefined();
+  });
+
   test('a whole answer with a list of texts and thoughts is read like its stream', () => {
     const content = [
       { type: 'thinking', thinking: [{ type: 'text', text: 'Hm' }] },

@@ -49,7 +49,7 @@ class ChunkReader implements EventReader {
   readonly #held = new HeldText();
 
   read(data: string): readonly ChatEvent[] {
-    if (data.startsWith('[DONE]')) return this.end();
+    if (data.startsWith('[DONE]')) return [...this.#finishAll(), ...this.end()];
     const chunk = parseEvent(data);
     if (!isEmpty(chunk['error'])) return [{ type: 'error', error: readEventError(chunk) }];
     const events: ChatEvent[] = [];
@@ -63,6 +63,18 @@ class ChunkReader implements EventReader {
     // Some servers report cumulative usage in every chunk.
     this.usage = largerUsage(this.usage, parseUsage(choiceUsage(chunk) ?? chunk['usage']));
     for (const choice of choices) this.#readChoice(choice, events);
+    return events;
+  }
+
+  /**
+   * Some servers end a stream with `[DONE]` alone, without a `finish_reason` or with an empty one (sglang#3912). An answer with half
+   * of a call was cut off.
+   */
+  #finishAll(): ChatEvent[] {
+    const events: ChatEvent[] = [];
+    for (const choice of this.#choices.values())
+      if (!choice.hasEnded && choice.calls.every(({ hasAllArguments }) => hasAllArguments))
+        this.#finish(choice, 'stop', undefined, events);
     return events;
   }
 
