@@ -7,6 +7,8 @@ import { writeChanged } from '../../kernel/json/changed-json.ts';
 import type { HeaderList } from '../../kernel/request/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { UpstreamBody } from '../../transport/upstream/upstream-body.ts';
+import { errorEvent, errorSentence } from '../chat/error-body.ts';
+import { excerptOf } from '../chat/excerpt.ts';
 import { errorText } from '../chat/provider-error.ts';
 import { collectBody } from '../collect-body.ts';
 import { redactKey, removeHeadersWithKey } from '../credentials.ts';
@@ -23,7 +25,6 @@ import type { LlmCall } from '../llm-call.ts';
 import { isEventStream } from './answer-form.ts';
 import { hasShape, isStrict, mayBeText, UNASKED_STREAM, wrongAnswer, wrongShape } from './answer-shape.ts';
 import { heldAnswer } from './error-in-answer.ts';
-import { excerptOf } from './excerpt.ts';
 import { NonStreamingMeter, readNonStreaming, StreamMeter, usageIn, withoutMark } from './response-meter.ts';
 import { LlmStream, recordFrames } from './stream.ts';
 
@@ -274,7 +275,9 @@ async function rejectedReply(
   // A text was translated, or is of the built-in model.
   const isText = typeof received === 'string';
   const bytes = isText ? Buffer.from(received) : await collectBody(ctx, received, undefined);
-  const redacted = isText ? bytes : redactKey(bytes, keyEncodings);
+  const sent = isText ? undefined : errorEvent(bytes);
+  if (sent !== undefined) reply.headers.set('content-type', 'application/json');
+  const redacted = isText ? bytes : redactKey(sent ?? bytes, keyEncodings);
   const readable = readableError(call, reply, redacted);
   const cleaned = readable === undefined ? redacted : redactKey(readable, keyEncodings);
   call.providerError = errorInBody(redacted);
@@ -339,8 +342,7 @@ function readableError(call: LlmCall, { status, headers }: Reply, bytes: Buffer)
   if (value !== undefined && clientFormatOf(call.format)?.isError?.(value) !== false) return undefined;
   headers.set('content-type', 'application/json');
   const text = value === undefined ? undefined : errorText(value);
-  const said = isText ? excerptOf(bytes) : '';
-  const message = text ?? `the provider responded with HTTP ${status}${said === '' ? '' : `: ${said}`}`;
+  const message = text ?? errorSentence(status, isText ? excerptOf(bytes) : '');
   const type = status < 500 ? 'invalid_request_error' : 'api_error';
   const error = formatOf(call.format).errorBody({ status, type, code: 'upstream_failed', message });
   return Buffer.from(JSON.stringify(error));

@@ -8,6 +8,7 @@ import type {
   EmbeddingResponse,
   ProviderEmbeddingFormat,
 } from '../chat/embedding-format.ts';
+import { errorValue } from '../chat/error-body.ts';
 import { readProviderError } from '../chat/provider-error.ts';
 import { collectBody } from '../collect-body.ts';
 import { redactKey } from '../credentials.ts';
@@ -37,11 +38,11 @@ export async function translateEmbeddings(
   const bytes = redactKey(await collectBody(ctx, reply.body, undefined), keyEncodings);
   call.lastTokenAfter = performance.now() - ctx.timings.started;
   headers.set('content-type', 'application/json');
-  const value = jsonIn(bytes.toString('utf8'));
   if (status < 200 || status > 299) {
-    const error = readProviderError(value, status);
+    const error = readProviderError(errorValue(bytes, status), status);
     return { status: error.status, headers, body: JSON.stringify(client.writeError(error)) };
   }
+  const value = jsonIn(bytes.toString('utf8'));
   const response = read(ctx, provider, request, { value, headers });
   call.providerUsage = response.usage ?? null;
   return { status, headers, body: JSON.stringify(client.writeResponse(response, request)) };

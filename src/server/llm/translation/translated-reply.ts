@@ -10,6 +10,7 @@ import {
   Untranslatable,
 } from '../chat/chat-format.ts';
 import { restoreCalls } from '../chat/client-tools.ts';
+import { errorValue } from '../chat/error-body.ts';
 import { isEmpty, objectOf } from '../chat/event-data.ts';
 import { eventsOf, ResponseCollector } from '../chat/event-response.ts';
 import { parseExactly } from '../chat/exact-json.ts';
@@ -161,8 +162,9 @@ function read(
       used = () => reader.usage;
       return collectEvents(provider, reader, bytes);
     }
-    const value = parseExactly(redactKey(bytes, keyEncodings).toString('utf8'));
     const isError = status < 200 || status > 299;
+    const redacted = redactKey(bytes, keyEncodings);
+    const value = isError ? errorValue(redacted, status) : parseExactly(redacted.toString('utf8'));
     const body = objectOf(value) ?? (isError ? {} : invalid('it is not a JSON object'));
     used = () => provider.readUsage(body);
     // A response of `/v1/responses` that failed has a status of success.

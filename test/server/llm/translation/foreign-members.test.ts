@@ -352,3 +352,25 @@ test('an assistant message that a client sends back with empty members is transl
   );
   expect(status).toBe(200);
 });
+
+describe.each(CHAT_FORMATS)('an error for a client of %s', (client) => {
+  const error = { type: 'overloaded_error', code: 529, message: 'Overloaded' };
+
+  // Portkey-AI/gateway#722: Vertex AI answers 529 to a request for a stream with an event.
+  test.each(CHAT_FORMATS)(
+    'that a provider of %s sends as an event, or as a page, says what it says',
+    async (provider) => {
+      const ping = 'event: ping\ndata: {"type":"ping"}\n\n';
+      const answered = { status: 529, events: [ping, { type: 'error', error }] };
+      const { status, type, text, line } = await llm.call(provider, answered, { client });
+      expect([status, type]).toEqual([529, 'application/json']);
+      expect(JSON.parse(text)).toMatchObject({ error: { message: 'Overloaded' } });
+      expect(line['error.type']).toBeDefined();
+      const page = { status: 502, body: '<h1>No &amp; thing</h1>', type: 'text/html' };
+      const shown = await llm.call(provider, page, { client });
+      expect(JSON.parse(shown.text)).toMatchObject({
+        error: { message: 'the provider responded with HTTP 502: No & thing' },
+      });
+    },
+  );
+});
