@@ -27,7 +27,13 @@ const SHAPES: [members: string, expected: object][] = [
   [`${RESULT},"error":{}`, { result: { content: [] } }],
   [`"result":null,"error":{"code":-32602,"message":"bad"}`, { error: { code: -32602, message: 'bad' } }],
   [`${RESULT},"error":{"code":-32602,"message":"bad"}`, { error: { code: -32602, message: 'bad' } }],
-  ['"result":null', { result: {} }],
+  ['"result":null', { result: { content: [] } }],
+  // docker/mcp-gateway#505: a server that no longer knows the session answers without saying so.
+  ['"result":{}', { result: { content: [] } }],
+  [
+    '"status":"ok"',
+    { error: { code: -32603, message: expect.stringContaining('neither a result nor an error') } },
+  ],
   ['"result":[1]', { error: { code: -32603, message: expect.stringContaining('not an object'), data: [1] } }],
   [
     '"result":"ok"',

@@ -28,6 +28,7 @@ import { ownerOf, ownName } from './item-owner.ts';
 import { listResult, refuseCursor } from './list-result.ts';
 import { isUnlisted } from './listed-names.ts';
 import { filterList, inBundle, type Listing, listAll, listTarget, listTasks, renamedItem } from './lists.ts';
+import { withClientCursor, withOwnCursor } from './page-cursor.ts';
 import { checkPin, needsPin } from './pinned-call.ts';
 import { listingReadTool, readResult, withReadTool } from './read-result.ts';
 import { runOnEach } from './run-on-each.ts';
@@ -118,8 +119,23 @@ function runOnSingle(
     )
       return runChecked(call, connection, item, own);
   }
-  const rewrite = listRewrite(call, connection, LIST_METHODS[message.method]);
-  return forward(call, connection, message, recordingReplayed(connection, message, rewrite));
+  const list = LIST_METHODS[message.method];
+  if (list !== undefined) return forwardList(call, connection, withOwnCursor(message), list);
+  return forward(call, connection, message, recordingReplayed(connection, message));
+}
+
+/** Forwards a request for a page of a list. */
+function forwardList(
+  call: ClientCall,
+  connection: Connection,
+  message: RpcMessage,
+  list: ListMethod,
+): Promise<void> | undefined {
+  const rewrite = listRewrite(call, connection, list);
+  return forward(call, connection, message, (text, response) => {
+    const page = withClientCursor(text, message, response.result);
+    return rewrite === undefined ? page : rewrite(page, response);
+  });
 }
 
 /** Runs a request for an item that is renamed, pinned or checked by guardrails. */
@@ -151,12 +167,7 @@ async function isCallable(
 }
 
 /** Removes from a list what the caller does not see; undefined if the response is passed on unchanged. */
-function listRewrite(
-  call: ClientCall,
-  connection: Connection,
-  list: ListMethod | undefined,
-): Rewrite | undefined {
-  if (list === undefined) return undefined;
+function listRewrite(call: ClientCall, connection: Connection, list: ListMethod): Rewrite | undefined {
   const { access } = call;
   const { target } = connection;
   const isTool = list.kind === 'tool';

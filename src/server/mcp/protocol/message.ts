@@ -60,7 +60,9 @@ export function parseMessage(text: string, bounds: StructureBounds = REQUEST_BOU
 
 function classify(text: string, value: Readonly<Record<string, unknown>>, isFromTarget: boolean): RpcMessage {
   const { id, method, params, result, error } = value;
-  const isResponse = (method ?? undefined) === undefined && ('result' in value || 'error' in value);
+  // Without a method, it can only be a response to what a target was asked.
+  const isResponse =
+    (method ?? undefined) === undefined && ('result' in value || 'error' in value || isFromTarget);
   const allowed = isResponse ? RESPONSE_MEMBERS : REQUEST_MEMBERS;
   let idSpan: Span | undefined;
   let paramsAt = -1;

@@ -191,17 +191,12 @@ const CONTENT: Form = {
   repair: (value, text) => (value === null ? '[]' : again(CONTENT, `[${text}]`)),
 };
 
+/** The Python SDK requires `content`; a task has none. */
 const TOOL_RESULT: Form = {
-  is: (value) => 'content' in membersOf(value) || !isOnlyStructured(value),
+  is: (value) => ['content', 'task'].some((member) => member in membersOf(value)),
   members: { content: CONTENT, isError: BOOLEAN, _meta: OBJECT },
   repair: (_, text) => again(TOOL_RESULT, withMember(text, 'content', [])),
 };
-
-/** Whether a result is that of a tool without `content`, which the Python SDK requires; a task has none. */
-function isOnlyStructured(value: unknown): boolean {
-  const { structuredContent, task } = membersOf(value);
-  return structuredContent !== undefined && task === undefined;
-}
 
 const listed = (member: string, items: Form): Form => ({
   is: isRecord,

@@ -204,6 +204,36 @@ describe('cursors of lists', () => {
       expect((await session.request('tools/call', { name })).result.content[0].text).toBe(`up says ${name}`);
   });
 
+  // DeusData/codebase-memory-mcp#1247. The official SDKs refuse a list whose cursor is not a text.
+  test.each<[unknown, unknown[], (string | undefined)[]]>([
+    ['8', [undefined, '8'], ['8', undefined]],
+    ['', [undefined, ''], ['', undefined]],
+    [8, [undefined, 8], ['agctl:8', undefined]],
+    ['agctl:8', [undefined, 'agctl:8'], ['agctl:"agctl:8"', undefined]],
+    [{ page: 2 }, [undefined], [undefined]],
+    [false, [undefined], [undefined]],
+  ])('pages of a single target whose every cursor is %j end', async (nextCursor, sent, got) => {
+    await using up = await mcpUpstream({
+      capabilities: { tools: {}, resources: {} },
+      script: ({ message }, response) => {
+        if (message?.method !== 'tools/list' && message?.method !== 'resources/list') return false;
+        reply(response, message, { tools: [tool('a')], resources: [], nextCursor });
+        return true;
+      },
+    });
+    await using gate = await gateway(mcpConfig([{ name: 'up', mcp: { host: up.url } }]));
+    const session = await openSession(`${gate.url}/mcp`);
+    for (const list of ['tools/list', 'resources/list']) {
+      const cursors: unknown[] = [];
+      do {
+        const params = cursors.length === 0 ? undefined : { cursor: cursors.at(-1) };
+        cursors.push((await session.request(list, params)).result.nextCursor);
+      } while (cursors.at(-1) !== undefined && cursors.length < 5);
+      expect([list, cursors]).toEqual([list, got]);
+      expect(up.of(list).map(({ message }) => message.params?.cursor)).toEqual(sent);
+    }
+  });
+
   test('a merged list ends when every page of a target repeats the first, though each has another cursor', async () => {
     let page = 0;
     await using up = await mcpUpstream({

@@ -212,7 +212,7 @@ export class HttpChannel implements Channel {
       await readMessages(response, (text) => {
         // Some servers leave out the type, or call JSON text.
         if (!/^\s*[[{]/.test(text))
-          throw unusableAnswer(cleaning(this.#target, receiving.credential), type, text);
+          throw unusableAnswer(cleaning(this.#target, receiving.credential), statusCode, type, text);
         this.#message(text, receiving);
       });
     const { doubtful } = receiving;

@@ -8,8 +8,12 @@ import { BODY_IN_ERROR, OversizedMessage } from './http-body.ts';
 import type { RedirectingServer } from './redirects.ts';
 import { UpstreamSessionLost } from './session-loss.ts';
 
-export function noResponse(address: string): TargetFailure {
-  const problem = 'the server ended its answer without a response';
+/** `status` says it if the answer is empty. */
+export function noResponse(address: string, status?: number): TargetFailure {
+  const problem =
+    status === undefined
+      ? 'the server ended its answer without a response'
+      : `the server answered HTTP ${status} without a response`;
   return new TargetFailure(problem, `${address}: ${problem}`);
 }
 
@@ -31,8 +35,14 @@ export function postRefused(address: string): TargetFailure {
   return failure;
 }
 
-/** The failure of an answer that is neither JSON nor an event stream, such as a sign-in page. */
-export function unusableAnswer(server: RedirectingServer, type: string, text: string): TargetFailure {
+/** The failure of an answer that is neither JSON nor an event stream, such as a sign-in page, or empty. */
+export function unusableAnswer(
+  server: RedirectingServer,
+  status: number,
+  type: string,
+  text: string,
+): TargetFailure {
+  if (text === '') return noResponse(server.upstream.address, status);
   const kind = type === '' ? 'without a Content-Type' : `with ${type}`;
   const problem = `the server answered ${kind} instead of JSON or an event stream`;
   const failureOf = (said: string): TargetFailure =>

@@ -267,13 +267,41 @@ function explainSpawnError(error: NodeJS.ErrnoException, command: Command): Targ
       );
     case 'EACCES':
       return startFailure('the command is not executable', `"${commandLine(command)}" is not executable`);
-    default:
+    // Its message has the value.
+    case 'ERR_INVALID_ARG_VALUE': {
+      const what = 'an argument or variable has a null byte';
+      return startFailure(what, `"${commandLine(command)}": ${what} (stdio.args, stdio.env)`);
+    }
+    default: {
+      const { code = 'unknown error' } = error;
+      const why = SYSTEM_LIMITS[code];
       return startFailure(
-        error.code ?? 'unknown error',
-        `"${commandLine(command)}": ${command.clean(error.message)}`,
+        why?.what ?? code,
+        `"${commandLine(command)}": ${why?.fix ?? command.clean(error.message)}`,
       );
+    }
   }
 }
+
+/** Limits of the system at which no process starts (supercorp-ai/supergateway#177). */
+const SYSTEM_LIMITS: Readonly<Record<string, { readonly what: string; readonly fix: string }>> = {
+  E2BIG: {
+    what: 'its arguments and variables are too large',
+    fix: 'its arguments and variables are too large for the system, often over 128 KiB for one (stdio.args, stdio.env)',
+  },
+  EAGAIN: {
+    what: 'the system starts no more processes',
+    fix: 'the system starts no more processes: raise the limit of this user, service or container (`ulimit -u`, TasksMax, --pids-limit)',
+  },
+  EMFILE: {
+    what: 'too many files are open',
+    fix: 'this process has too many files open: raise `ulimit -n`',
+  },
+  ENOMEM: {
+    what: 'the system is out of memory',
+    fix: 'the system is out of memory',
+  },
+};
 
 function startFailure(message: string, detail: string): TargetFailure {
   const prefix = 'failed to start stdio server: ';

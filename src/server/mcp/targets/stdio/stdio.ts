@@ -167,10 +167,14 @@ function warnIfMissing(name: string, config: z.output<typeof schema>, context: C
     return;
   }
   if (process.platform === 'win32' || findCommand(config.cmd, childEnvironment(config, env), folder)) return;
-  log.warn('mcp::stdio', 'command of a target was not found: install it, or set stdio.cmd to its full path', {
-    target: name,
-    cmd: config.cmd,
-  });
+  log.warn(
+    'mcp::stdio',
+    'command of a target was not found, or is not executable: install it, or set stdio.cmd to its full path',
+    {
+      target: name,
+      cmd: config.cmd,
+    },
+  );
 }
 
 /**

@@ -104,6 +104,20 @@ describe('answers of HTTP targets', () => {
     expect(gate.log.join('')).toContain(text);
   });
 
+  // docker/mcp-gateway#505
+  test.each([200, 202, 204])('an empty answer with status %i to a call fails with it', async (status) => {
+    await using up = await mcpUpstream({
+      script: ({ message }, response) => {
+        if (message?.method !== 'tools/call') return false;
+        response.writeHead(status).end();
+        return true;
+      },
+    });
+    await using gate = await gateway(mcpConfig([target(up.url)]));
+    const { error } = await (await openSession(`${gate.url}/mcp`)).send(toolCall(1, 'say'));
+    expect(error.message).toContain(`the server answered HTTP ${status} without a response`);
+  });
+
   test('of an answer that is no JSON, the error shows 200 characters, without secrets', async () => {
     const key = 'key-of-the-target-0123456789';
     await using up = await answering('text/html', () => `bad key ${key} ${'x'.repeat(1_000)}`);

@@ -32,7 +32,11 @@ describe.each(ERAS)('a caller of revision %s', (revision, connect) => {
 
   test.each([
     ['is missing', { cmd: 'no-such-command' }, /command not found/],
-    ['cannot be started', { cmd: process.execPath, args: ['-e', `/*${'x'.repeat(3_000_000)}*/`] }, /E2BIG/],
+    [
+      'cannot be started',
+      { cmd: process.execPath, args: ['-e', `/*${'x'.repeat(3_000_000)}*/`] },
+      /too large/,
+    ],
     ['exits at once', chaos('a', '--exit=7').stdio, /exited with code 7/],
   ])('gets the reason at once if the command %s, and no session is left', async (_what, stdio, reason) => {
     await using gate = await gateway(mcpConfig([{ name: 'a', stdio }]), { admin: true });

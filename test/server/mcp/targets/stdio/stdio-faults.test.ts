@@ -39,8 +39,14 @@ describe('a stdio target that does not start', () => {
       String.raw`\"${notExecutable}\" is not executable`,
     ],
     [
-      ': failed to start stdio server: E2BIG',
+      ': failed to start stdio server: its arguments and variables are too large',
       { cmd: process.execPath, args: ['-e', `/*${'x'.repeat(3_000_000)}*/`] },
+      'too large for the system, often over 128 KiB for one (stdio.args, stdio.env)',
+    ],
+    [
+      ': failed to start stdio server: an argument or variable has a null byte',
+      { cmd: process.execPath, env: { A: 'a\0b' } },
+      'null byte (stdio.args, stdio.env)',
     ],
     [' exited with code 7', chaos('x', '--exit=7').stdio, 'last on stderr: first line | the last words'],
     [' exited with code 0', chaos('x', '--exit=0').stdio, 'last on stderr: first line | the last words'],
