@@ -37,8 +37,16 @@ export function answering(text: string, status = 200, headers: Record<string, st
     response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(text);
 }
 
-/** A response without vectors, images or text that is one of every format that has them. */
-const NO_DATA = { data: [], results: [], text: '', embedding: {}, embeddings: [] };
+/** A response without vectors, images or text that is one of every format that has them, or counts tokens. */
+const NO_DATA = {
+  data: [],
+  results: [],
+  text: '',
+  embedding: {},
+  embeddings: [],
+  input_tokens: 0,
+  totalTokens: 0,
+};
 
 /** A response without content that is one of every format. */
 export const EMPTY_ANSWER = JSON.stringify({
@@ -58,7 +66,8 @@ export function streaming(write: (response: ServerResponse) => unknown): Answer 
   };
 }
 
-const DATA_PATHS = /\/(?:embeddings|moderations|images\/\w+|audio\/trans\w+)$|mbedContents?$/;
+const DATA_PATHS =
+  /\/(?:embeddings|moderations|rerank|count_tokens|images\/\w+|audio\/trans\w+)$|mbedContents?$|:countTokens$/;
 
 /** Says hello in the format of the path: a chat completion for all but these. */
 const hello: Answer = (request, response, index) => {

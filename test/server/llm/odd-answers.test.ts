@@ -68,6 +68,9 @@ const DATA_PATHS = {
   embeddings: '/v1/embeddings',
   images: '/v1/images/generations',
   moderations: '/v1/moderations',
+  rerank: '/v1/rerank',
+  tokenCount: '/v1/messages/count_tokens',
+  countTokens: '/v1beta/models/MODEL:countTokens',
   embedContent: '/v1beta/models/MODEL:embedContent',
   batchEmbedContents: '/v1beta/models/MODEL:batchEmbedContents',
 } as const;
@@ -217,7 +220,13 @@ describe.each(['plain', 'guarded'])('an answer of no wire format (%s)', (model) 
   });
 
   test.each(Object.keys(DATA_PATHS) as Format[])('to a request of %s is a 502, too', async (format) => {
-    const more = { prompt: 'Hi', content: { parts: [{ text: 'Hi' }] }, requests: [] };
+    const more = {
+      prompt: 'Hi',
+      content: { parts: [{ text: 'Hi' }] },
+      requests: [],
+      query: 'Hi',
+      documents: [],
+    };
     for (const text of ['[]', '"text"', '{}', '{"detail":"queued"}', completion('Hi')]) {
       const { status, text: got, line } = await ask(model, body(text), more, format);
       expect([text, status, messageIn(got)]).toEqual([
@@ -227,8 +236,16 @@ describe.each(['plain', 'guarded'])('an answer of no wire format (%s)', (model) 
       ]);
       expect(line).toMatchObject({ reason: 'UpstreamFailure' });
     }
-    const good = '{"data":[],"results":[],"embedding":{"values":[1]},"embeddings":[]}';
-    expect(await ask(model, body(good), more, format)).toMatchObject({ status: 200, text: good });
+    const vectors = '{"data":[],"results":[],"embedding":{"values":[1]},"embeddings":[]}';
+    // Text Embeddings Inference and llama.cpp answer with the list alone.
+    const ranking = '[{"index":0,"score":0.9}]';
+    const good = {
+      tokenCount: ['{"input_tokens":7}'],
+      countTokens: ['{"totalTokens":7}'],
+      rerank: [vectors, ranking],
+    };
+    for (const text of good[format as keyof typeof good] ?? [vectors])
+      expect(await ask(model, body(text), more, format)).toMatchObject({ status: 200, text });
   });
 
   test.each(Object.keys(PATHS) as Format[])('to a request of %s for a stream is an error', async (format) => {

@@ -1,5 +1,5 @@
 import type { AppError } from '../../../core/errors.ts';
-import { isRecord } from '../../../core/foreign.ts';
+import { elementsOf, isRecord } from '../../../core/foreign.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { isEmpty } from '../chat/event-data.ts';
 import { llmError } from '../errors.ts';
@@ -63,6 +63,8 @@ export function otherShape(format: FormatKey, value: Readonly<Record<string, unk
 export function wrongAnswer({ format, streaming }: LlmCall, value: unknown): string | undefined {
   if (!hasShape(format)) return undefined;
   if (value === undefined && mayBeText(format)) return undefined;
+  if (Array.isArray(value) && clientFormatOf(format)?.shape?.isList?.(elementsOf(value)) === true)
+    return undefined;
   if (!isRecord(value)) return 'the provider answered with something else than a JSON object';
   if (!isEmpty(value['error'])) return undefined;
   if (streaming && isStrict(format)) return NO_STREAM;

@@ -235,6 +235,8 @@ export interface AnswerShape {
   readonly isStrict?: boolean;
   /** A response may be no JSON, if the request asks for a text. */
   readonly mayBeText?: boolean;
+  /** Whether a response that is a list is one of this API. Default: none is. */
+  isList?(items: readonly unknown[]): boolean;
 }
 
 /** An error of the gateway, for the client. */

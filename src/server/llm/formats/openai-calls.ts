@@ -38,6 +38,14 @@ export const rerank = defineFormat({
     return { model: value['model'], usage: value['usage'] ?? meta?.['tokens'] ?? meta?.['billed_units'] };
   },
   usage: inputUsage,
+  shape: {
+    api: 'the Rerank API',
+    has: isRanking,
+    isAnswer: isRanking,
+    // Text Embeddings Inference, and llama.cpp for requests in its form (`texts`).
+    isList: (items) =>
+      items.length > 0 && items.every((item) => typeof membersOf(item)?.['score'] === 'number'),
+  },
 });
 
 export const moderations = defineFormat({
@@ -110,6 +118,11 @@ export const images = defineFormat({
     isAnswer: isImages,
   },
 });
+
+/** `results` of Cohere, Jina, Together and vLLM; `data` of Voyage, Mixedbread and Pinecone. */
+function isRanking({ results, data }: Members): boolean {
+  return Array.isArray(results) || Array.isArray(data);
+}
 
 /** A response, or an event (OpenAI's API reference, "Streaming events" of audio and images). */
 function isTranscript({ text, type }: Members): boolean {

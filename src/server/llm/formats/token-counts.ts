@@ -1,9 +1,15 @@
-import { membersOf } from '../json-members.ts';
+import { type Members, membersOf } from '../json-members.ts';
 import { fieldsOf, requireList } from './counted-fields.ts';
-import { defineFormat } from './format.ts';
+import { type AnswerShape, defineFormat } from './format.ts';
 import { geminiApi } from './gemini-api.ts';
 import { generateContent } from './generate-content/index.ts';
 import { anthropicApi, messages } from './messages/index.ts';
+
+/** An answer that is one number. */
+function countIn(api: string, member: string): AnswerShape {
+  const has = (value: Members): boolean => typeof value[member] === 'number';
+  return { api, has, isAnswer: has };
+}
 
 /** Counting the tokens of a message without sending it, which Anthropic does not charge for. */
 export const tokenCount = defineFormat({
@@ -24,6 +30,7 @@ export const tokenCount = defineFormat({
     },
     response: (count) => ({ input_tokens: count }),
   },
+  shape: countIn('the Token Counting API', 'input_tokens'),
   // The `input_tokens` of its response are the result, not usage.
   report: () => ({}),
   usage: () => undefined,
@@ -51,6 +58,7 @@ export const geminiCountTokens = defineFormat({
     },
     response: (count) => ({ totalTokens: count }),
   },
+  shape: countIn("the Gemini API's `countTokens`", 'totalTokens'),
   // The tokens in its response are the result, not usage.
   report: () => ({}),
   usage: () => undefined,
