@@ -6,6 +6,10 @@ import type { Context } from './context.ts';
 /** The configuration of commands without `-f`, in the working folder. `agctl init` creates it. */
 export const DEFAULT_CONFIG_FILE = 'gateway.yaml';
 
+/** Whether the working folder has one. */
+export const hasConfigFile = ({ cwd }: Pick<Context, 'cwd'>): boolean =>
+  existsSync(resolve(cwd, DEFAULT_CONFIG_FILE));
+
 /**
  * The configuration file of a command: `-f`, else `gateway.yaml` in the working folder.
  *
@@ -13,7 +17,7 @@ export const DEFAULT_CONFIG_FILE = 'gateway.yaml';
  */
 export function configFileOf(file: string | undefined, { cwd }: Pick<Context, 'cwd'>): string {
   if (file !== undefined) return file;
-  if (existsSync(resolve(cwd, DEFAULT_CONFIG_FILE))) return DEFAULT_CONFIG_FILE;
+  if (hasConfigFile({ cwd })) return DEFAULT_CONFIG_FILE;
   throw new CommandError(
     'usage',
     `no configuration file: this folder has no ${DEFAULT_CONFIG_FILE}`,

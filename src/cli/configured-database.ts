@@ -1,11 +1,9 @@
 import { dirname, resolve } from 'node:path';
 import { CommandError } from '../core/exit-codes.ts';
-import { membersOf, stringIn } from '../core/foreign.ts';
-import type { Environment } from '../core/yaml/env.ts';
-import { YamlSource } from '../core/yaml/source.ts';
-import { readConfigFile } from '../server/config/load.ts';
+import { stringIn } from '../core/foreign.ts';
 import { type DatabaseLocation, parseDatabaseUrl } from '../server/database/settings.ts';
 import { configFileOf } from './config-file.ts';
+import { configuredPart } from './configured-part.ts';
 import type { Context } from './context.ts';
 import { forConfig } from './env-file.ts';
 
@@ -17,7 +15,7 @@ import { forConfig } from './env-file.ts';
 export function configuredDatabase(option: string | undefined, context: Context): DatabaseLocation {
   const file = configFileOf(option, context);
   const { env, cwd } = forConfig(context, file);
-  const url = stringIn(configuredPart(file, ['config', 'database', 'url'], env));
+  const url = stringIn(configuredPart(file, ['config', 'database', 'url'], { env, cwd }));
   if (url === undefined)
     throw new CommandError('usage', `${file} has no config.database`, 'name the configuration with -f');
   const location = parseDatabaseUrl(url);
@@ -25,29 +23,6 @@ export function configuredDatabase(option: string | undefined, context: Context)
   if (location.kind === 'postgres') return location;
   const folder = file === '-' ? cwd : dirname(resolve(cwd, file));
   return { ...location, path: resolve(folder, location.path) };
-}
-
-/**
- * The value at a path of a configuration file; undefined if there is none. Mistakes in other places, such as variables that are not set
- * here, do not matter.
- *
- * @throws CommandError
- */
-export function configuredPart(file: string, path: readonly string[], env: Environment): unknown {
-  const { source, diagnostics } = YamlSource.parse(readConfigFile(file), file, env);
-  const at = source.valueRange(path);
-  const problem = diagnostics.find(
-    ({ range }) =>
-      source.value === undefined ||
-      (range.start.offset < at.end.offset && at.start.offset < range.end.offset),
-  );
-  if (problem !== undefined)
-    throw new CommandError(
-      'not_ok',
-      `${file}: ${problem.message}`,
-      'agctl config validate shows all problems',
-    );
-  return path.reduce((value: unknown, name) => membersOf(value)[name], source.value);
 }
 
 /**

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { Bind } from './context.ts';
-import { WHICH_GATEWAY, withAdminOptions } from './proxy-program.ts';
+import { WHICH_GATEWAY, withGatewayOptions } from './proxy-program.ts';
 
 /** The commands of virtual keys; returns the group. */
 export function keysCommands(program: Command, run: Bind): Command {
@@ -8,7 +8,7 @@ export function keysCommands(program: Command, run: Bind): Command {
   const output = (): Option =>
     new Option('-o, --output <format>', 'format of the output').choices(['text', 'json']).default('text');
   const collected = (value: string, before: string[] = []): string[] => [...before, value];
-  withAdminOptions(
+  withGatewayOptions(
     keys
       .command('create')
       .description('create a key, and print it: it is not kept, and cannot be shown again')
@@ -24,12 +24,12 @@ export function keysCommands(program: Command, run: Bind): Command {
       `${WHICH_GATEWAY}\nThe key alone goes to standard output. Routes accept it whose policy apiKey has virtualKeys.\n\nExamples:\n  agctl keys create --name ann --budget 10USD/day\n  agctl keys create --name ci --models 'gpt-*,claude-*' --metadata team=red --expires 30d\n`,
     )
     .action(run(() => import('./commands/keys-create.ts')));
-  withAdminOptions(
+  withGatewayOptions(
     keys.command('list').description('list keys with their budgets and use').addOption(output()),
   )
     .addHelpText('after', WHICH_GATEWAY)
     .action(run(() => import('./commands/keys-list.ts')));
-  withAdminOptions(
+  withGatewayOptions(
     keys
       .command('revoke')
       .argument('<key>', 'name or id of the key')

@@ -32,7 +32,7 @@ export function formerConfigCommands(config: Command, run: Bind): void {
 
 /** The note on them, for the help of commands. */
 export const WHICH_GATEWAY =
-  '\nWhich gateway: --admin, the environment variable AGCTL_ADMIN, or else the one on this machine.\n';
+  '\nWhich gateway: --admin, the environment variable AGCTL_ADMIN, that of gateway.yaml in this folder, or else the one on this machine.\n';
 
 /** Adds the options that select an admin server. `port`: upstream's option for another port of this machine. */
 export function withAdminOptions(command: Command, port = '--proxy-admin-port <port>'): Command {
@@ -43,9 +43,16 @@ export function withAdminOptions(command: Command, port = '--proxy-admin-port <p
     .addOption(new Option(port, 'another admin port of this machine').hideHelp());
 }
 
+/** Adds these options, and `-f` for commands in which it is nothing else. */
+export const withGatewayOptions = (command: Command): Command =>
+  withAdminOptions(command).option(
+    '-f, --file <path>',
+    'the gateway with this configuration: its config.adminAddr (default: gateway.yaml in this folder)',
+  );
+
 /** Adds `agctl usage`. */
 export function usageCommand(program: Command, run: Bind): void {
-  withAdminOptions(
+  withGatewayOptions(
     program
       .command('usage')
       .description('requests, tokens and cost by key, model, user or day')

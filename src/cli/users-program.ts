@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { Bind } from './context.ts';
-import { WHICH_GATEWAY, withAdminOptions } from './proxy-program.ts';
+import { WHICH_GATEWAY, withGatewayOptions } from './proxy-program.ts';
 
 /** The commands of users who have signed in at MCP servers; returns the group. */
 export function usersCommands(program: Command, run: Bind): Command {
@@ -9,12 +9,12 @@ export function usersCommands(program: Command, run: Bind): Command {
     .description('users who have signed in at MCP servers of a running gateway');
   const output = (): Option =>
     new Option('-o, --output <format>', 'format of the output').choices(['text', 'json']).default('text');
-  withAdminOptions(
+  withGatewayOptions(
     users.command('list').description('list who has signed in where, and since when').addOption(output()),
   )
     .addHelpText('after', WHICH_GATEWAY)
     .action(run(() => import('./commands/users-list.ts')));
-  withAdminOptions(
+  withGatewayOptions(
     users
       .command('revoke')
       .argument('<user>', 'name or id of the user')

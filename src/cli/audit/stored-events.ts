@@ -8,7 +8,7 @@ import { listEvents } from '../../server/audit/table.ts';
 import { DatabaseError } from '../../server/database/driver.ts';
 import { GatewayDatabase } from '../../server/database/gateway-database.ts';
 import { databaseSchema } from '../../server/database/settings.ts';
-import { configuredPart } from '../configured-database.ts';
+import { configuredPart } from '../configured-part.ts';
 import type { Context } from '../context.ts';
 import { withFileBeside } from '../env-file.ts';
 
@@ -39,7 +39,7 @@ interface StoredEvents {
  */
 export async function storedEvents(wanted: Wanted, file: string, given: Context): Promise<StoredEvents> {
   const { context } = withFileBeside(given, file);
-  const configured = configuredPart(file, ['config', 'database'], context.env);
+  const configured = configuredPart(file, ['config', 'database'], context);
   if (configured === undefined)
     throw new CommandError(
       'not_ok',

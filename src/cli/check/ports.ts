@@ -6,7 +6,7 @@ import { isLoopbackHost } from '../../core/dns-rebinding.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { isOptionalAddress, type ListenAddress, parseListenAddress } from '../../core/listen.ts';
 import { ListenError, listenOn } from '../../core/listening-server.ts';
-import type { AdminAddress } from '../proxy/address.ts';
+import { type AdminAddress, addressOf } from '../proxy/address.ts';
 import { identityAt, type RunningGateway } from '../proxy/admin-client.ts';
 import {
   type CheckContext,
@@ -132,12 +132,8 @@ type Settings = NonNullable<CheckContext['config']>['config'];
 
 /** Where the admin server of a running gateway with this configuration answers. */
 function adminAddressOf({ adminAddr }: Settings, env: CheckContext['env']): AdminAddress | undefined {
-  const address = parseListenAddress(env['ADMIN_ADDR'] || adminAddr);
-  if (address === undefined || address.kind === 'off') return undefined;
-  const common = { shown: '', isTls: false, prefix: '' };
-  if (address.kind === 'unix') return { ...common, host: 'localhost', port: 80, socketPath: address.path };
-  const [host = ''] = address.hosts;
-  return { ...common, host: host === '::' || host === '0.0.0.0' ? '127.0.0.1' : host, port: address.port };
+  const listening = parseListenAddress(env['ADMIN_ADDR'] || adminAddr);
+  return listening && addressOf(listening);
 }
 
 /** The operator servers. A conflict at a default address is only a warning, because the gateway starts anyway. */

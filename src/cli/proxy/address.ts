@@ -1,6 +1,10 @@
 import { CommandError } from '../../core/exit-codes.ts';
+import { type ListenAddress, parseListenAddress } from '../../core/listen.ts';
 import { escapeControls } from '../../core/log.ts';
+import { DEFAULT_CONFIG_FILE, hasConfigFile } from '../config-file.ts';
+import { configuredPart } from '../configured-part.ts';
 import type { Context } from '../context.ts';
+import { withFileBeside } from '../env-file.ts';
 
 /** The address of an admin server. */
 export interface AdminAddress {
@@ -25,30 +29,83 @@ export interface AdminOptions {
   readonly admin?: string;
   /** Upstream's option for another port of this machine. */
   readonly proxyAdminPort?: string;
+  /** A configuration, whose gateway is meant. Commands for which `-f` is something else ask no gateway then. */
+  readonly file?: string;
 }
 
 const DEFAULT_PORT = 15_000;
 
 /**
- * The admin server that the options select, else that of AGCTL_ADMIN, else the one on this machine.
+ * The admin server that the options select, else that of AGCTL_ADMIN, else that of the configuration in the working folder, else the
+ * default one on this machine.
  *
  * @throws CommandError with exit name `usage` if the options select two, or if the address is invalid
  */
-export const adminAddress = (
-  options: AdminOptions,
-  context: Pick<Context, 'env' | 'stderr'>,
-): AdminAddress => ({ ...selected(options, context), warn: context.stderr });
+export const adminAddress = (options: AdminOptions, context: Context): AdminAddress => ({
+  ...selected(options, context),
+  warn: context.stderr,
+});
 
-function selected(options: AdminOptions, { env, stderr }: Pick<Context, 'env' | 'stderr'>): AdminAddress {
-  const { local, admin, proxyAdminPort } = options;
-  if (admin !== undefined && (local || proxyAdminPort !== undefined))
-    throw new CommandError('usage', '--admin and --local name two different gateways', 'use one of them');
+function selected(options: AdminOptions, context: Context): AdminAddress {
+  const { local, admin, proxyAdminPort, file } = options;
+  const isLocal = local === true || proxyAdminPort !== undefined;
+  const named = [admin !== undefined && '--admin', isLocal && '--local', file !== undefined && '-f'];
+  const [first, second] = named.filter((name) => name !== false);
+  if (second !== undefined)
+    throw new CommandError(
+      'usage',
+      `${String(first)} and ${second} name two different gateways`,
+      'use one of them',
+    );
   if (admin !== undefined) return parseAddress(admin, '--admin');
-  const fromEnvironment = env['AGCTL_ADMIN'] ?? '';
-  if (!local && proxyAdminPort === undefined && fromEnvironment !== '')
-    return parseAddress(fromEnvironment, 'AGCTL_ADMIN');
-  const address = localAddress(proxyAdminPort);
+  const fromEnvironment = context.env['AGCTL_ADMIN'] ?? '';
+  if (first === undefined && fromEnvironment !== '') return parseAddress(fromEnvironment, 'AGCTL_ADMIN');
+  const address = (isLocal ? undefined : configuredAdmin(file, context)) ?? localAddress(proxyAdminPort);
+  const { stderr } = context;
   return stderr.isTTY === true ? { ...address, tell: stderr } : address;
+}
+
+/**
+ * The admin server of the gateway with this configuration, or with that in the working folder, from which nothing is taken if it cannot
+ * be read. Undefined if it does not say.
+ */
+function configuredAdmin(named: string | undefined, context: Context): AdminAddress | undefined {
+  const file = named ?? (hasConfigFile(context) ? DEFAULT_CONFIG_FILE : undefined);
+  if (file === undefined) return undefined;
+  try {
+    const { env } = withFileBeside(context, file).context;
+    const text =
+      env['ADMIN_ADDR'] || configuredPart(file, ['config', 'adminAddr'], { env, cwd: context.cwd });
+    if (text === undefined) return undefined;
+    const listening = typeof text === 'string' ? parseListenAddress(text) : undefined;
+    const fail = (why: string): CommandError =>
+      new CommandError(
+        'usage',
+        `${file}: \`config.adminAddr\` is ${why}`,
+        '--admin or --local select a gateway',
+      );
+    if (listening === undefined) throw fail('not an address');
+    if (listening.kind === 'off') throw fail('`off`: its gateway has no admin server');
+    return addressOf(listening);
+  } catch (error) {
+    if (named === undefined && error instanceof CommandError) return undefined;
+    throw error;
+  }
+}
+
+/** Where a server answers that listens there, on this machine if it is everywhere; undefined if nobody knows its port. */
+export function addressOf(listening: ListenAddress): AdminAddress | undefined {
+  if (listening.kind === 'off') return undefined;
+  if (listening.kind === 'unix')
+    return {
+      ...plain('localhost', 80),
+      shown: `unix:${escapeControls(listening.path)}`,
+      socketPath: listening.path,
+    };
+  const { hosts, port } = listening;
+  const [host = ''] = hosts;
+  if (port === 0) return undefined;
+  return plain(host === '::' || host === '0.0.0.0' ? '127.0.0.1' : host, port);
 }
 
 function localAddress(port: string | undefined): AdminAddress {

@@ -30,10 +30,7 @@ export interface Dump {
  *
  * @throws CommandError with exit name `usage` if a file cannot be read or contains no dump; see `ask` for a server
  */
-export async function loadDump(
-  options: DumpOptions,
-  context: Pick<Context, 'cwd' | 'env' | 'stderr'>,
-): Promise<Dump> {
+export async function loadDump(options: DumpOptions, context: Context): Promise<Dump> {
   const { file } = options;
   if (file !== undefined) {
     if (options.local || options.admin !== undefined)
