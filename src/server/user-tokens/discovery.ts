@@ -27,19 +27,28 @@ export interface Discovered {
 const SCOPES = /^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/;
 const SCOPES_LENGTH = 2000;
 
-/** The parameters of the challenge `Bearer`, of those that matter here. */
+/** A parameter of a challenge, with its value in quotes or without, or a scheme (RFC 9110 §11.6.1). */
+const CHALLENGE_PART = /([\w-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))|([\w-]+)/g;
+
+/** The parameters of the challenge `Bearer`, of those that matter here; of all challenges if no scheme is `Bearer`. */
 export function challengeIn(header: string | string[] | undefined): Challenge {
   const text = [header ?? []].flat().join(', ').slice(0, LIMITS.challengeLength);
-  const parameter = (name: string): string | undefined => {
-    const [, quoted, plain] =
-      new RegExp(`(?:^|[\\s,])${name}="([^"]*)"|(?:^|[\\s,])${name}=([^\\s,"]+)`, 'i').exec(text) ?? [];
-    return quoted ?? plain;
-  };
-  const scope = parameter('scope');
+  const all = new Map<string, string>();
+  const ofBearer = new Map<string, string>();
+  let scheme = '';
+  // From the start, so that nothing in a quoted sentence is taken for a parameter (python-sdk#3012).
+  for (const [, name = '', quoted, plain = '', word] of text.matchAll(CHALLENGE_PART)) {
+    if (word !== undefined) scheme = word.toLowerCase();
+    for (const found of scheme === 'bearer' ? [all, ofBearer] : [all])
+      if (word === undefined && !found.has(name.toLowerCase()))
+        found.set(name.toLowerCase(), quoted?.replace(/\\(.)/g, '$1') ?? plain);
+  }
+  const found = ofBearer.size > 0 ? ofBearer : all;
+  const scope = found.get('scope');
   return {
-    resourceMetadata: parameter('resource_metadata'),
+    resourceMetadata: found.get('resource_metadata'),
     scope: scope !== undefined && areScopes(scope) ? scope : undefined,
-    error: parameter('error'),
+    error: found.get('error'),
   };
 }
 
