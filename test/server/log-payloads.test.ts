@@ -159,6 +159,9 @@ describe('logged LLM calls', () => {
             call(0, { name: 'add', arguments: '' }, { id: 'c1' }),
             call(0, { arguments: '{"a"' }),
             call(0, { arguments: ':1}' }),
+            // vercel/ai#18440: all calls have the number 0.
+            call(0, { name: 'sub', arguments: '{}' }),
+            call(1, { name: 'mul', arguments: '{}' }, { id: 'c3' }),
             FINISH,
             DONE,
           ].join(''),
@@ -170,7 +173,8 @@ describe('logged LLM calls', () => {
     expect(await served.accessLine(1)).toMatchObject({
       p: PROMPT,
       c: '["Hello."]',
-      calls: '[{"id":"c1","name":"add","arguments":{"a":1}}]',
+      calls:
+        '[{"id":"c1","name":"add","arguments":{"a":1}},{"name":"sub","arguments":{}},{"id":"c3","name":"mul","arguments":{}}]',
     });
   });
 

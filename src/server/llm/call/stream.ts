@@ -103,6 +103,8 @@ export class LlmStream {
       },
       end: () => this.#end(),
       fail: (why) => this.#onUpstreamFailure(why),
+      // The beginning of an answer that was cut off is worth having, also if it arrived together with its end.
+      takesRest: true,
     });
   }
 

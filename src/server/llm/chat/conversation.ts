@@ -1,6 +1,7 @@
 import { jsonIn } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { type Members, membersOf } from '../json-members.ts';
+import { ObjectEnd } from './object-end.ts';
 
 /** A tool call requested by the model (`llm.toolCalls`). */
 export interface ToolCall {
@@ -88,12 +89,15 @@ interface StreamedCall {
   id?: string;
   name?: string;
   written: string;
+  readonly end: ObjectEnd;
 }
 
 /** Assembles the output of a stream from its events, up to `LIMITS.loggedPayload` characters. */
 export class StreamedCompletion {
   readonly #texts = new Map<number, string>();
-  readonly #calls = new Map<string, StreamedCall>();
+  readonly #calls: StreamedCall[] = [];
+  /** The last call of each key. */
+  readonly #open = new Map<string, StreamedCall>();
   #left: number = LIMITS.loggedPayload;
   /** The complete output, if an event contains it. */
   #whole: Completion | undefined;
@@ -114,7 +118,7 @@ export class StreamedCompletion {
       if ('whole' in piece) this.#whole = piece.whole;
       else {
         this.#append(piece.index, piece.text);
-        for (const { key = `whole ${this.#calls.size}`, id, name, written } of piece.calls ?? [])
+        for (const { key = `whole ${this.#calls.length}`, id, name, written } of piece.calls ?? [])
           this.#call(key, id, name, written);
       }
     }
@@ -124,8 +128,9 @@ export class StreamedCompletion {
     if (this.#whole !== undefined) return this.#whole;
     return {
       texts: [...this.#texts.entries()].sort(([a], [b]) => a - b).map(([, text]) => text),
-      toolCalls: [...this.#calls.values()].map(({ written, ...call }) => ({
-        ...call,
+      toolCalls: this.#calls.map(({ id, name, written }) => ({
+        ...(id !== undefined && { id }),
+        ...(name !== undefined && { name }),
         arguments: parsed(written),
       })),
     };
@@ -139,11 +144,20 @@ export class StreamedCompletion {
   #call(key: string, id: unknown, name: unknown, written: unknown): void {
     if (this.#left <= 0) return;
     this.#left -= 1;
-    const call: StreamedCall = this.#calls.get(key) ?? { written: '' };
+    let call = this.#open.get(key);
+    // Some servers number all calls with 0 (vercel/ai#18440).
+    const isNext = call?.end.isReached === true && typeof name === 'string' && name !== '';
+    if (call === undefined || isNext) {
+      call = { written: '', end: new ObjectEnd() };
+      this.#calls.push(call);
+      this.#open.set(key, call);
+    }
     if (typeof id === 'string') call.id ??= this.#cut(id);
     if (typeof name === 'string') call.name ??= this.#cut(name);
-    if (typeof written === 'string') call.written += this.#cut(written);
-    this.#calls.set(key, call);
+    if (typeof written === 'string') {
+      call.written += this.#cut(written);
+      call.end.read(written);
+    }
   }
 
   #cut(text: string): string {

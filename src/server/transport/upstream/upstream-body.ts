@@ -10,6 +10,8 @@ export interface BodySink {
   end(): void;
   /** The upstream ended the body early, or was silent for too long (`isTimeout`). */
   fail(why: string, isTimeout: boolean): void;
+  /** Whether it also gets what a body had received that failed before it was consumed. */
+  readonly takesRest?: true;
 }
 
 /** What a body asks of where it comes from, such as a response of undici. */
@@ -110,8 +112,15 @@ export class UpstreamBody {
   /** Passes the received and all further chunks to `sink`. */
   consume(sink: BodySink): void {
     this.#sink = sink;
-    if (this.#failed !== undefined) sink.fail(this.#failed.why, this.#failed.isTimeout);
-    else this.resume();
+    if (this.#failed === undefined) this.resume();
+    else {
+      if (sink.takesRest === true)
+        for (const chunk of this.#held.splice(0)) {
+          this.#observe(chunk);
+          sink.push(chunk);
+        }
+      sink.fail(this.#failed.why, this.#failed.isTimeout);
+    }
   }
 
   /** Continues after the sink has paused the body. */

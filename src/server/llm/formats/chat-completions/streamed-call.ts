@@ -1,6 +1,7 @@
 import type { StartedPart } from '../../chat/chat.ts';
 import { type Json, Untranslatable } from '../../chat/chat-format.ts';
 import { countOf, isEmpty, objectOf, textOf } from '../../chat/event-data.ts';
+import { ObjectEnd } from '../../chat/object-end.ts';
 import { argumentsText } from '../../chat/tool-arguments.ts';
 import { toolCallId } from '../../chat/tool-call-id.ts';
 import { signatureOf } from './extra-content.ts';
@@ -110,26 +111,3 @@ export function callOf(calls: readonly StreamedCall[], index: number, value: Jso
 
 /** The id that a delta names. Servers send blank ones for none. */
 const idOf = ({ id }: Json): string | undefined => (textOf(id)?.trim() === '' ? undefined : textOf(id));
-
-/** Finds the end of a JSON object that arrives in pieces. What is not JSON has no end, or one somewhere. */
-class ObjectEnd {
-  #depth = 0;
-  #isInText = false;
-  #isEscaped = false;
-  isReached = false;
-
-  read(text: string): void {
-    for (const character of text) {
-      if (this.#isEscaped) this.#isEscaped = false;
-      else if (this.#isInText) {
-        if (character === '"') this.#isInText = false;
-        else this.#isEscaped = character === '\\';
-      } else if (character === '"') this.#isInText = true;
-      else if (character === '{' || character === '[') this.#depth += 1;
-      else if (character === '}' || character === ']') {
-        this.#depth -= 1;
-        this.isReached ||= this.#depth === 0;
-      }
-    }
-  }
-}
