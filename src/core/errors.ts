@@ -126,6 +126,11 @@ export const ERRORS = {
     'InvalidRequest',
     'what would be deleted has changed since the preview: look at it again',
   ),
+  memory_key_reused: entry(
+    422,
+    'InvalidRequest',
+    'the Idempotency-Key was used for another turn of this session: send a new key with each turn, and the same turn with a key again',
+  ),
   memory_busy: entry(503, 'Internal', 'the memory store is overloaded; try again later'),
   memory_full: entry(507, 'Internal', 'the disk of the memory store is full; nothing was stored'),
   memory_unavailable: entry(503, 'Internal', 'the memory store is not available'),

@@ -241,6 +241,8 @@ export const MEMORY_STORE_LIMITS = {
   latestTurns: 200,
   /** A model that names more has not understood what it was asked: then none is outdated. */
   outdated: 3,
+  /** Texts that a service may refuse before it has accepted one; then it is called with one text after each delay. */
+  extractionRefused: 3,
   /** Texts that are read from the store together; the next ones wait there. */
   extractionPage: 16,
 } as const;

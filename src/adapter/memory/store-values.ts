@@ -212,7 +212,7 @@ export interface NewTurn {
   readonly agentId: string;
   readonly role: Role;
   readonly content: string;
-  /** A repeated call with the same key stores nothing and returns the first turn. */
+  /** A repeated call with the same key stores nothing and returns the first turn, which must be the same in this session. */
   readonly idempotencyKey?: string | undefined;
 }
 

@@ -68,6 +68,7 @@ export const DIMENSIONS = 128;
 export interface Store {
   readonly kind: 'sqlite' | 'postgres';
 
+  /** @throws AppError `memory_key_reused` */
   appendTurn(turn: NewTurn): Promise<{ readonly turn: Turn; readonly deduplicated: boolean }>;
   /** Most recent first; `cursor` comes from the previous page. */
   sessions(page: {

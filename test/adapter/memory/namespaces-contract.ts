@@ -75,6 +75,7 @@ export function namespacesContract(kind: string, place: () => Promise<Namespaced
         searchEntities: await unknown.searchEntities({ limit: 9, query: 'secret' }),
         topology: await unknown.topology(PAGE),
         stats: await unknown.stats(),
+        readTexts: await unknown.readTexts(['node']),
         agentGraph: await unknown.agentGraph({}),
         agentRelations: await unknown.agentRelations(PAGE),
         searchTurns: await unknown.searchTurns({ query: 'default', order: 'newest', limit: 10 }),
@@ -108,6 +109,7 @@ export function namespacesContract(kind: string, place: () => Promise<Namespaced
         searchEntities: { entities: [], next: null },
         topology: { nodes: [], nextCursor: null },
         stats: { turns: 0, sessions: 0, documents: 0, bytes: 0 },
+        readTexts: new Map(),
         agentGraph: { entities: [], relations: [], nextCursor: null },
         agentRelations: { relations: [], nextCursor: null },
         searchTurns: { turns: [], nextCursor: null },
@@ -150,7 +152,7 @@ export function namespacesContract(kind: string, place: () => Promise<Namespaced
         ]),
       );
       // The idempotency key of one stored nothing in the other, but does so in its own.
-      expect((await two.appendTurn(turn('shared', 'again', 'key'))).deduplicated).toBe(true);
+      expect((await two.appendTurn(turn('shared', 'of two', 'key'))).deduplicated).toBe(true);
     });
 
     test('what is erased in one namespace stays in the others', async () => {

@@ -125,7 +125,9 @@ function chat(store: () => Store): void {
 
   test('a repeated idempotency key stores nothing, also in concurrent calls', async () => {
     const first = await store().appendTurn(turn('again', 'text', 'key-1'));
-    const second = await store().appendTurn(turn('again', 'other text', 'key-1'));
+    const other = store().appendTurn(turn('again', 'other text', 'key-1'));
+    await expect(other).rejects.toMatchObject({ code: 'memory_key_reused' });
+    const second = await store().appendTurn(turn('again', 'text', 'key-1'));
     expect(second).toEqual({ turn: first.turn, deduplicated: true });
     const many = await Promise.all(
       Array.from({ length: 20 }, () => store().appendTurn(turn('again', 'at once', 'key-2'))),

@@ -1,16 +1,9 @@
 import { AppError } from '../../../core/errors.ts';
-import { elementsOf, errorCode, jsonIn, membersOf } from '../../../core/foreign.ts';
+import { errorCode } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import { MEMORY_API_LIMITS, MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
-import type { AgentEntity, AgentRelation } from '../../../core/memory-model.ts';
+import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { undici } from '../../../core/undici.ts';
-
-export interface Extracted {
-  readonly entities: readonly AgentEntity[];
-  readonly relations: readonly AgentRelation[];
-  /** Places, from 0, of the earlier statements that the text makes outdated; in no order, and each at most once. */
-  readonly outdated: readonly number[];
-}
+import { type Extracted, extractedIn, messageIn } from './read-answer.ts';
 
 export interface Extractor {
   /**
@@ -73,9 +66,23 @@ export function createChatExtractor({ url, model, apiKey }: ChatOptions): Extrac
             url,
             `answered ${statusCode}: check MEMORY_EXTRACTION_URL, MEMORY_EXTRACTION_MODEL and MEMORY_EXTRACTION_API_KEY`,
           );
-        const extracted = extractedIn(reply, earlier.length);
+        const message = messageIn(reply);
+        if (message === undefined)
+          throw problem(
+            'upstream_invalid',
+            url,
+            'did not send a chat completion: check MEMORY_EXTRACTION_URL',
+          );
+        const extracted = extractedIn(message.content, earlier.length);
         if (extracted === undefined)
-          throw problem('upstream_invalid', url, 'did not send a chat completion with the requested JSON');
+          throw problem(
+            'upstream_invalid',
+            url,
+            message.isCut
+              ? 'cut its answer off: let it answer with more tokens'
+              : `answered without the JSON that it was asked for: check that the model ${model} follows instructions, as ` +
+                  'docs/memory.md says in "What the model is asked"',
+          );
         return extracted;
       } catch (error) {
         if (signal.aborted || error instanceof AppError) throw error;
@@ -120,59 +127,4 @@ function problem(
   what: string,
 ): AppError {
   return new AppError(code, { message: `the extraction service at ${url.host} ${what}` });
-}
-
-/**
- * What the reply of a chat endpoint has; undefined if it is not of the requested form. A model writes what it likes: items that
- * are incomplete or too long are left out, and so are numbers of statements that it did not get, and text around the JSON.
- *
- * @param earlier number of statements that it got
- */
-export function extractedIn(reply: string, earlier = 0): Extracted | undefined {
-  const [choice] = elementsOf(membersOf(jsonIn(reply))['choices']);
-  const { content } = membersOf(membersOf(choice)['message']);
-  if (typeof content !== 'string') return undefined;
-  const { entities, relations, outdated } = membersOf(
-    jsonIn(content.slice(content.indexOf('{'), content.lastIndexOf('}') + 1)),
-  );
-  if (!Array.isArray(entities)) return undefined;
-  return {
-    entities: entities.flatMap(entityOf).slice(0, MEMORY_STORE_LIMITS.extracted),
-    relations: elementsOf(relations).flatMap(relationOf).slice(0, MEMORY_STORE_LIMITS.extracted),
-    outdated: outdatedOf(elementsOf(outdated), earlier),
-  };
-}
-
-function outdatedOf(named: readonly unknown[], earlier: number): number[] {
-  const places = new Set(named.map(placeOf).filter((place) => place >= 0 && place < earlier));
-  return places.size > MEMORY_STORE_LIMITS.outdated ? [] : [...places];
-}
-
-/** From 0; models write `{"number":2}`, `2` and `"2"`, and numbers that nothing has (mem0ai/mem0#3931). */
-function placeOf(item: unknown): number {
-  const { number = item } = membersOf(item);
-  const isNumber = typeof number === 'number' || typeof number === 'string';
-  return isNumber && /^\d+$/.test(String(number)) ? Number(number) - 1 : -1;
-}
-
-function entityOf(item: unknown): AgentEntity[] {
-  const { name, entityType, observations } = membersOf(item);
-  if (!isName(name) || !isName(entityType) || entityType.length > MEMORY_STORE_LIMITS.entityTypeLength)
-    return [];
-  const texts = elementsOf(observations);
-  return [{ name, entityType, observations: texts.filter(isName).slice(0, MEMORY_STORE_LIMITS.extracted) }];
-}
-
-function relationOf(item: unknown): AgentRelation[] {
-  const { from, to, relationType } = membersOf(item);
-  const isComplete = isName(from) && isName(to) && isName(relationType);
-  return isComplete && relationType.length <= MEMORY_STORE_LIMITS.relationTypeLength
-    ? [{ from, to, relationType }]
-    : [];
-}
-
-/** A name or a fact of one sentence, which the limit of names suits too. */
-function isName(value: unknown): value is string {
-  if (typeof value !== 'string' || value.trim() === '') return false;
-  return value.length <= MEMORY_API_LIMITS.nameLength && value.isWellFormed() && !value.includes('\0');
 }

@@ -20,6 +20,11 @@ export interface ExtractionQueueOptions {
   readonly delay?: number | undefined;
 }
 
+/** Whether the service works, but not with this text. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof AppError && error.code === 'upstream_invalid';
+}
+
 /**
  * Extracts entities and relations from stored texts. A text without a mark is in the queue, after a failure of the service
  * and a kill alike. Nothing waits for it.
@@ -28,6 +33,8 @@ export class ExtractionQueue {
   readonly #options: ExtractionQueueOptions;
   readonly #store: Store;
   readonly #queue: BackgroundQueue;
+  /** Row of the last text that was refused. */
+  #probed = 0;
 
   constructor(options: ExtractionQueueOptions) {
     const { log, delay } = options;
@@ -67,25 +74,30 @@ export class ExtractionQueue {
   async #pass(signal: AbortSignal): Promise<void> {
     const store = this.#store;
     const refused: UnembeddedText[] = [];
-    let isAccepted = false;
+    let isAccepted = this.#queue.isFailing && (await this.#probe(signal));
     let problem: unknown;
     for (let after = 0; ; ) {
       const page = { after, limit: MEMORY_STORE_LIMITS.extractionPage };
       const texts = await store.unembedded(EXTRACTED, page);
       for (const text of texts) {
         signal.throwIfAborted();
+        // An entity is what is extracted, so nothing is extracted from it.
+        if (text.type === 'entity') {
+          await this.#mark(text);
+          continue;
+        }
         try {
           await this.#extract(text, signal);
           isAccepted = true;
-          this.#queue.worked();
         } catch (error) {
-          if (!(error instanceof AppError) || error.code !== 'upstream_invalid') throw error;
+          if (!isRefusal(error)) throw error;
           refused.push(text);
           problem = error;
+          this.#probed = text.row;
           // More likely a wrong configuration than so many bad texts.
-          if (!isAccepted && refused.length >= MEMORY_STORE_LIMITS.extractionPage) throw error;
+          if (!isAccepted && refused.length >= MEMORY_STORE_LIMITS.extractionRefused) throw error;
         }
-        if (isAccepted) await this.#leaveOut(refused.splice(0), problem);
+        if (isAccepted) for (const one of refused.splice(0)) await this.#again(one, signal);
       }
       const last = texts.at(-1);
       if (last === undefined) break;
@@ -94,44 +106,55 @@ export class ExtractionQueue {
     if (refused.length > 0) throw problem;
   }
 
-  /** An entity is what is extracted, so nothing is extracted from it. */
+  /**
+   * After a failure: one call, for the text after the last that was refused, because each call costs and one text may be what the service
+   * refuses. Returns whether there was a text.
+   */
+  async #probe(signal: AbortSignal): Promise<boolean> {
+    const next = (after: number) =>
+      this.#store.unembedded(EXTRACTED, { after, limit: MEMORY_STORE_LIMITS.extractionPage });
+    const texts = [...(await next(this.#probed)), ...(await next(0))];
+    const text = texts.find(({ type }) => type !== 'entity');
+    if (text === undefined) return false;
+    this.#probed = text.row;
+    await this.#extract(text, signal);
+    return true;
+  }
+
   async #extract(text: UnembeddedText, signal: AbortSignal): Promise<void> {
-    const store = this.#store;
     const { searched, extractor } = this.#options;
-    if (text.type !== 'entity') {
-      const earlier = text.type === 'chat_message' ? await earlierTurns(searched, text.id, signal) : [];
-      const { entities, relations, outdated } = await extractor.extract(
-        embeddedText(text),
-        earlier.map(({ statement }) => statement),
-        signal,
+    const earlier = text.type === 'chat_message' ? await earlierTurns(searched, text.id, signal) : [];
+    const { entities, relations, outdated } = await extractor.extract(
+      embeddedText(text),
+      earlier.map(({ statement }) => statement),
+      signal,
+    );
+    this.#queue.worked();
+    await this.#store.putExtraction({
+      row: text.row,
+      entities,
+      relations,
+      outdated: outdated.flatMap((place) => earlier[place]?.id ?? []),
+    });
+    await this.#mark(text);
+  }
+
+  /** Most models answer something else the next time (mem0ai/mem0#4540). A text that is refused twice is left out. */
+  async #again(text: UnembeddedText, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#extract(text, signal);
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      await this.#mark(text);
+      this.#options.log.warn(
+        'memory::extraction',
+        'the service refuses a text twice, whose entities are not extracted',
+        { text: text.id, problem: messageOf(error) },
       );
-      await store.putExtraction({
-        row: text.row,
-        entities,
-        relations,
-        outdated: outdated.flatMap((place) => earlier[place]?.id ?? []),
-      });
     }
-    await this.#mark([text]);
   }
 
-  async #leaveOut(texts: readonly UnembeddedText[], problem: unknown): Promise<void> {
-    if (texts.length === 0) return;
-    await this.#mark(texts);
-    this.#options.log.warn(
-      'memory::extraction',
-      'the service refuses a text, whose entities are not extracted',
-      {
-        texts: texts.length,
-        problem: messageOf(problem),
-      },
-    );
-  }
-
-  #mark(texts: readonly UnembeddedText[]): Promise<void> {
-    return this.#store.putVectors(
-      EXTRACTED,
-      texts.map(({ row }) => ({ row, embedding: undefined })),
-    );
+  #mark({ row }: UnembeddedText): Promise<void> {
+    return this.#store.putVectors(EXTRACTED, [{ row, embedding: undefined }]);
   }
 }

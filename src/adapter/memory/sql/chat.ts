@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { AppError } from '../../../core/errors.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { number, type Row, text } from '../../../core/sql-row.ts';
 import type { Cutoffs, NewTurn, Session, Turn } from '../store.ts';
@@ -8,7 +9,10 @@ export const TURN = 'seq, id, session_id, agent_id, role, content, created_at';
 
 /**
  * The session's row comes first: on PostgreSQL that locks it until the transaction ends. Turns of one session thus get
- * their numbers in the order in which they become visible, and a reader that follows `seq` misses none.
+ * their numbers in the order in which they become visible, and a reader that follows `seq` misses none. A retry of a turn that is being
+ * stored waits for it.
+ *
+ * @throws AppError `memory_key_reused`
  */
 export async function appendTurn(sql: Sql, turn: NewTurn): Promise<{ turn: Turn; deduplicated: boolean }> {
   const at = new Date().toISOString();
@@ -22,7 +26,11 @@ export async function appendTurn(sql: Sql, turn: NewTurn): Promise<{ turn: Turn;
       `SELECT ${TURN} FROM memory_chat_history WHERE session_id = $1 AND idempotency_key = $2`,
       [turn.sessionId, turn.idempotencyKey],
     );
-    if (known !== undefined) return { turn: turnOf(known), deduplicated: true };
+    if (known !== undefined) {
+      const stored = turnOf(known);
+      if (!isSame(turn, stored)) throw new AppError('memory_key_reused');
+      return { turn: stored, deduplicated: true };
+    }
   }
   const words = sql.turnWords(turn.content, '$8');
   const [stored] = await sql.all(
@@ -52,6 +60,11 @@ export async function appendTurn(sql: Sql, turn: NewTurn): Promise<{ turn: Turn;
     [turn.sessionId, turn.agentId],
   );
   return { turn: turnOf(stored), deduplicated: false };
+}
+
+/** Of one session. */
+function isSame(turn: NewTurn, stored: Turn): boolean {
+  return turn.agentId === stored.agentId && turn.role === stored.role && turn.content === stored.content;
 }
 
 export async function sessions(

@@ -1,8 +1,10 @@
+import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { extractedIn } from '../../../../src/adapter/memory/extract/chat-extractor.ts';
 import { extractorFrom } from '../../../../src/adapter/memory/extract/from-environment.ts';
+import { extractedIn, messageIn } from '../../../../src/adapter/memory/extract/read-answer.ts';
 import { temporaryFolder } from '../../../kit/folder.ts';
 import { memoryBackend } from '../../../kit/memory-backend.ts';
 import { until } from '../../../kit/until.ts';
@@ -118,6 +120,40 @@ test('a failing extraction service delays no ingestion, is called again, and als
   await until(async () => (await names(backend)).length > 0 && (await pending(backend)) === 0);
 });
 
+// mem0ai/mem0#4540, vectorize-io/hindsight#1002: 11 calls for each text of 42 characters.
+test('a model that answers nonsense is asked for few texts, then for another one after each delay, until it works', async () => {
+  let answer = completion('I am sorry, Dave.');
+  await using service = await httpUpstream((_, response) => {
+    response.setHeader('content-type', 'application/json');
+    response.end(answer);
+  });
+  await using backend = await backendWith(service);
+  const asked = (): string[] =>
+    service.received.map(({ body }) => /Text \d+/.exec(JSON.parse(body).messages.at(-1).content)?.[0] ?? '');
+  const content = Array.from(
+    { length: 20 },
+    (_, n) => `## Text ${n}\n\n${'Alice leads Falcon. '.repeat(60)}`,
+  ).join('\n\n');
+  await ingest(backend, 'News', content);
+  const failures = (): string[] => backend.log.filter((line) => line.includes('no entities are extracted'));
+  await until(() => failures().length >= 4);
+  const [calls, failed] = [asked().length, failures().length];
+  // Three by the first attempt, and one by each further one.
+  expect(calls).toBeLessThanOrEqual(3 + failed);
+  expect(new Set(asked()).size).toBe(calls);
+  expect(failures()[0]).toContain('without the JSON that it was asked for: check that the model');
+  expect(failures()[0]).toContain('small');
+  // An entity that an agent writes meanwhile needs no call, and is no sign that the service works.
+  await backend.post('graph', { createEntities: [{ ...ALICE, name: 'Ada' }] });
+  const before = failures().length;
+  await until(() => failures().length > before + 1);
+  expect(await pending(backend)).toBeGreaterThanOrEqual(20);
+  // What was refused before is asked again, and nothing is left out.
+  answer = completion({ entities: [ALICE], relations: [] });
+  await until(async () => (await pending(backend)) === 0);
+  expect(backend.log.join('\n')).not.toContain('refuses a text');
+});
+
 test('a text that the service refuses is left out, while others are extracted', async () => {
   await using service = await chatService((text) => (text.includes('poison') ? 400 : undefined));
   await using backend = await backendWith(service);
@@ -127,7 +163,8 @@ test('a text that the service refuses is left out, while others are extracted', 
   await ingest(backend, 'News', 'Alice leads Falcon.');
   await until(async () => (await pending(backend)) === 0);
   expect(await names(backend)).toEqual(['Alice']);
-  expect(backend.log.join('\n')).toContain('the service refuses a text');
+  expect(backend.log.join('\n')).toContain('the service refuses a text twice');
+  expect(service.received.filter(({ body }) => body.includes('poison')).length).toBeLessThanOrEqual(6);
 });
 
 /**
@@ -330,6 +367,32 @@ test('a turn that a model finds to make an earlier one outdated comes before it,
   ]);
 });
 
+test('the documentation shows the call that a model gets, which works as printed, and an answer that is read', async () => {
+  const page = readFileSync(new URL('../../../../docs/memory.md', import.meta.url), 'utf8');
+  const section = page.split('### What the model is asked')[1] ?? '';
+  const [, command = ''] = /```sh\n([\s\S]*?)```/.exec(section) ?? [];
+  const [, answer = ''] = /```json\n([\s\S]*?)```/.exec(section) ?? [];
+  await using service = await httpUpstream((_, response) => {
+    response.setHeader('content-type', 'application/json');
+    response.end(completion(answer));
+  });
+  const printed = command.replace('http://localhost:11434/v1', `http://${service.address}/v1`);
+  const { stdout } = await promisify(execFile)('sh', ['-c', printed]);
+  expect(extractedIn(messageIn(stdout)?.content ?? '', 1)).toEqual({
+    entities: [{ name: 'Ada', entityType: 'person', observations: ['Ada has moved to York'] }],
+    relations: [{ from: 'Ada', to: 'York', relationType: 'lives_in' }],
+    outdated: [0],
+  });
+  const extractor = extractorOf(service);
+  await using backend = await memoryBackend({ extractor, indexesChat: true });
+  await say(backend, 'home: Ada lives in Leeds, near the park', 'home: Ada has moved to York.');
+  const [shown, , sent] = service.received;
+  expect(shown?.target).toBe(sent?.target);
+  const callOf = (body = ''): unknown => JSON.parse(body.replace(/\d{4}-\d\d-\d\d/, 'DAY'));
+  expect(callOf(shown?.body)).toEqual(Object.assign(Object(callOf(sent?.body)), { model: 'llama3.1' }));
+  expect((await asked(backend, 'where does Ada live'))[0]?.[0]).toBe('Ada has moved to York.');
+});
+
 // RamaAditya49/titen#111: an export without what supersedes what makes outdated facts current again.
 test('an export has what a model has extracted and marked, so that another memory gives the same answers', async () => {
   await using service = await quotingService(() => undefined);
@@ -393,13 +456,23 @@ test('a turn of another agent cannot make a turn outdated', async () => {
 });
 
 describe('the reply of a model', () => {
+  const readIn = (reply: string, earlier = 0) => extractedIn(messageIn(reply)?.content ?? '', earlier);
+
   test.each([
     ['no JSON', 'not JSON'],
     ['a reply without a message', '{"choices":[]}'],
     ['a message without JSON', completion('I cannot do that')],
     ['a message with another object', completion({ people: [] })],
+    // getzep/graphiti#868: the instructions or a schema sent back.
+    ['a message with a schema', completion({ properties: { entities: { type: 'array' } } })],
+    // mem0ai/mem0#4061
+    ['an empty message', completion('')],
+    ['a message that is cut off', completion('{"entities":[{"name":"Alice","entityType":"per')],
+    ['a message with names only', completion({ entities: ['Alice', 'Falcon'] })],
+    // getzep/graphiti#796
+    ['a message with other members', completion({ entities: [{ entity_name: 'Alice', entity_type_id: 0 }] })],
   ])('%s has no extracted entities', (_, reply) => {
-    expect(extractedIn(reply)).toBeUndefined();
+    expect(readIn(reply)).toBeUndefined();
   });
 
   // mem0ai/mem0#3931, mem0ai/mem0#4708: models name what they did not get, in any form.
@@ -415,8 +488,26 @@ describe('the reply of a model', () => {
     [{ number: 1 }, []],
     [undefined, []],
   ])('of five statements, %j makes outdated those at %j', (outdated, places) => {
-    expect(extractedIn(completion({ entities: [], outdated }), 5)?.outdated).toEqual(places);
-    expect(extractedIn(completion({ entities: [], outdated }))?.outdated).toEqual([]);
+    expect(readIn(completion({ entities: [], outdated }), 5)?.outdated).toEqual(places);
+    expect(readIn(completion({ entities: [], outdated }))?.outdated).toEqual([]);
+  });
+
+  const good = JSON.stringify({ entities: [ALICE], relations: [LEADS] });
+  test.each([
+    // mem0ai/mem0#4526
+    ['explained', `Here is {what} I found:\n${good}\nShall I go on with {"entities":[]}?`],
+    // getzep/graphiti#627, mem0ai/mem0#5017, garrytan/gbrain#4640
+    ['thought about', `<think>\nMaybe {"entities":[{"name":"Draft","entityType":"x"}]}?\n</think>\n${good}`],
+    ['thought about from before the answer', `It is a person, so {"name":\n</think>\n${good}`],
+    ['fenced', `\`\`\`json\n${good}\n\`\`\``],
+  ])('JSON that is %s is read', (_, content) => {
+    expect(readIn(completion(content))).toMatchObject({ entities: [ALICE], relations: [LEADS] });
+  });
+
+  test('a placeholder is no entity, and neither is half of a surrogate pair', () => {
+    // mem0ai/mem0#4540
+    const content = '{"entities":[{"name":"","entityType":""},{"name":"A\\ud800","entityType":"person"}]}';
+    expect(readIn(completion(content))).toEqual({ entities: [], relations: [], outdated: [] });
   });
 
   test('incomplete and too long items are left out, and so is text around the JSON', () => {
@@ -429,9 +520,9 @@ describe('the reply of a model', () => {
     ];
     const relations = [LEADS, { from: 'Alice' }, 7];
     const reply = completion(`Here it is:\n\`\`\`json\n${JSON.stringify({ entities, relations })}\n\`\`\``);
-    expect(extractedIn(reply)).toEqual({ entities: [ALICE], relations: [LEADS], outdated: [] });
+    expect(readIn(reply)).toEqual({ entities: [ALICE], relations: [LEADS], outdated: [] });
     const many = Array.from({ length: 100 }, (_, n) => ({ ...ALICE, name: `Alice ${n}` }));
-    expect(extractedIn(completion({ entities: many }))?.entities).toHaveLength(20);
+    expect(readIn(completion({ entities: many }))?.entities).toHaveLength(20);
   });
 });
 

@@ -119,6 +119,22 @@ describe('chat', () => {
     expect((await backend.get('sessions/c2/turns')).body.turns).toHaveLength(1);
   });
 
+  // draft-ietf-httpapi-idempotency-key-header-06, section 2.7: another payload, 422. A retry while the first request is in progress
+  // waits for it.
+  test.each([
+    ['another content', { content: 'Bye' }, {}],
+    ['another role', { role: 'assistant' }, {}],
+    ['another agent', {}, { 'x-agent-id': 'critic' }],
+  ])('chat refuses a key that was used for a turn with %s', async (_, changed, headers) => {
+    const body = { ...turn, sessionId: 'c2 reused' };
+    const key = { 'idempotency-key': 'k-2' };
+    expect((await backend.post('chat', body, key)).status).toBeLessThan(300);
+    const other = await backend.post('chat', { ...body, ...changed }, { ...key, ...headers });
+    expect(other).toMatchObject({ status: 422, body: { error: { code: 'key_reused' } } });
+    expect(other.body.error.message).toContain('send a new key');
+    expect((await backend.get('sessions/c2%20reused/turns')).body.turns).toHaveLength(1);
+  });
+
   test('chat turns are paged by seq', async () => {
     for (const content of ['a', 'b', 'c']) await backend.post('chat', { ...turn, sessionId: 'c3', content });
     const first = (await backend.get('sessions/c3/turns?limit=2')).body;

@@ -21,7 +21,7 @@ const turn = z
     { path: ['conversationId'], message: 'is another name for `sessionId`: use only one of them' },
   );
 
-/** Stores one turn; answers when it is on disk. `Idempotency-Key` makes a retry harmless. */
+/** Stores one turn; answers when it is on disk. `Idempotency-Key` makes a retry harmless (draft-ietf-httpapi-idempotency-key-header). */
 export const chat = defineEndpoint({
   method: 'POST',
   path: '/chat',
