@@ -60,9 +60,10 @@ export function parseMessage(text: string, bounds: StructureBounds = REQUEST_BOU
 
 function classify(text: string, value: Readonly<Record<string, unknown>>, isFromTarget: boolean): RpcMessage {
   const { id, method, params, result, error } = value;
-  // Without a method, it can only be a response to what a target was asked.
+  // What has an id and no method can only be a response to what a target was asked.
+  const isAnswer = isFromTarget && (id ?? undefined) !== undefined;
   const isResponse =
-    (method ?? undefined) === undefined && ('result' in value || 'error' in value || isFromTarget);
+    (method ?? undefined) === undefined && ('result' in value || 'error' in value || isAnswer);
   const allowed = isResponse ? RESPONSE_MEMBERS : REQUEST_MEMBERS;
   let idSpan: Span | undefined;
   let paramsAt = -1;

@@ -69,6 +69,9 @@ describe('texts that are no message', () => {
   });
 });
 
+const NEITHER =
+  'response 1 {} {"code":-32603,"message":"the response has neither a result nor an error with a message"}';
+
 describe('requests and notifications', () => {
   test.each([
     ['"id":1,"method":"ping"', 'request 1 ping {}'],
@@ -85,7 +88,6 @@ describe('requests and notifications', () => {
     ['"id":1,"method":7', '-32600 expected "method" to be a string'],
     ['"id":1,"method":["ping"]', '-32600 expected "method" to be a string'],
     ['"id":1,"method":{"a":1}', '-32600 expected "method" to be a string'],
-    ['"id":1', '-32600 expected "method" to be a string'],
     ['"id":1,"method":"ping","params":[]', '-32600 expected "params" to be an object'],
     ['"id":1,"method":"ping","params":"a"', '-32600 expected "params" to be an object'],
     ['"id":1,"method":"ping","params":7', '-32600 expected "params" to be an object'],
@@ -104,11 +106,10 @@ describe('requests and notifications', () => {
     ['"id":1,"method":"ping","params":null', '-32600 expected "params" to be an object', 'request 1 ping {}'],
     ['"id":1,"method":"ping","result":null', 'request 1 ping {}', 'request 1 ping {}'],
     ['"id":1,"method":"ping","error":null', 'request 1 ping {}', 'request 1 ping {}'],
-    [
-      '"id":1,"method":null',
-      '-32600 expected "method" to be a string',
-      '-32600 expected "method" to be a string',
-    ],
+    // docker/mcp-gateway#505: only a response has no method.
+    ['"id":1,"method":null', '-32600 expected "method" to be a string', NEITHER],
+    ['"id":1', '-32600 expected "method" to be a string', NEITHER],
+    ['"x":1', '-32600 expected "method" to be a string', '-32600 expected "method" to be a string'],
   ])('%s has members that are null, which count as absent from a server only', (members, client, target) => {
     expect(fromClient(members)).toBe(client);
     expect(fromTarget(members)).toBe(target);
