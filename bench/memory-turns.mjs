@@ -30,7 +30,6 @@ import { openStore } from '../src/adapter/memory/open-store.ts';
 import { search } from '../src/adapter/memory/search/search.ts';
 import { searchTurns } from '../src/adapter/memory/search/turns.ts';
 import { createLog } from '../src/core/log.ts';
-import { SUPERSEDES } from '../src/core/memory-model.ts';
 import { root } from './harness/processes.mjs';
 import { cachedEmbedder } from './memory/cached-embedder.mjs';
 import { connect } from './memory/client.mjs';
@@ -206,7 +205,7 @@ async function measure({ name, turns, questions }, embedder, label, tallies) {
       if (!embedder.isImmediate) tally(`${label}, indexed: ${asked.kind}`).count(found, asked);
     }
     const extractor = extractorFrom(process.env);
-    if (extractor === undefined) await store.putEntities([], marks(questions, labels), embedder.id);
+    if (extractor === undefined) await mark(store, questions, labels);
     else await extracted(searched, extractor);
     for (const asked of questions)
       await ask(`${label}, indexed, ${extractor === undefined ? 'marked' : 'extracted'}`, asked);
@@ -230,20 +229,16 @@ async function extracted(searched, extractor) {
   }
 }
 
-/** From the turns that answer to those with older values. */
-function marks(questions, labels) {
-  const ids = new Map([...labels].map(([id, label]) => [label, chatMessageId(id)]));
-  const relations = questions.flatMap(({ answers, replaced }) =>
-    replaced.map((old) => ({
-      fromId: ids.get(answers.at(-1)),
-      toId: ids.get(old),
-      relationType: SUPERSEDES,
-      weight: 1,
-    })),
-  );
-  return [
-    ...new Map(relations.map((relation) => [`${relation.fromId} ${relation.toId}`, relation])).values(),
-  ];
+/** Imports that the turns that answer make those with older values outdated. */
+async function mark(store, questions, labels) {
+  const ids = new Map([...labels].map(([id, label]) => [label, id]));
+  const outdated = new Map();
+  for (const { answers, replaced } of questions) {
+    const later = chatMessageId(ids.get(answers.at(-1)));
+    outdated.set(later, [...(outdated.get(later) ?? []), ...replaced.map((old) => ids.get(old))]);
+  }
+  const readTexts = new Map([...outdated].map(([id, ones]) => [id, { entities: [], outdated: ones }]));
+  await store.importBatch({ entities: [], relations: [], turns: [], documents: [], readTexts });
 }
 
 function missed({ kind, question, answers, replaced }, found, labels) {

@@ -1,6 +1,7 @@
 import type { Turn } from '../store.ts';
 import { stemOf, wordsOf } from '../tokenizer.ts';
 import { states, tellsChange } from './assertions.ts';
+import { isOnlyOfOwner } from './owners.ts';
 import {
   type AskedFor,
   askedFor,
@@ -45,6 +46,7 @@ export function newestFirst(placed: readonly Placed[], { query }: TurnScope): Pl
     const better = best;
     const newest = rest
       .filter((turn) => isRival(turn, better, asked, kind === undefined ? undefined : hasValue))
+      .filter((turn) => !isOnlyOfOwner(query, turn.covered, better.covered))
       .filter(({ turn }) => hasValue(turn.content) || !hasValue(better.turn.content))
       // What has changed a fact holds until something else is said to change.
       .filter(({ turn }) => !changes.has(better.turn.seq) || tellsChange(saidIn(turn.content)))

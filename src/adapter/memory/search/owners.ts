@@ -34,6 +34,26 @@ function ownersIn(said: string, asked: ReadonlySet<string>): Map<string, Set<str
   return owners;
 }
 
+/**
+ * Whether a turn has of a question that names whose a thing is (`Mira's extension`) only the owner, while another turn has the thing.
+ *
+ * @param covered stems of the question that the turn has
+ * @param known those that the other turn has
+ */
+export function isOnlyOfOwner(
+  query: string,
+  covered: ReadonlyMap<string, number>,
+  known: ReadonlyMap<string, number>,
+): boolean {
+  const asked = new Set([...covered.keys(), ...known.keys()]);
+  const things = ownersIn(query, asked);
+  const owners = new Set([...things.values()].flatMap((one) => [...one]));
+  return (
+    [...things.keys()].some((thing) => known.has(thing)) &&
+    [...covered.keys()].every((stem) => owners.has(stem))
+  );
+}
+
 function nameOf(owner: string): string {
   return stemOf(wordsOf(owner).join(''));
 }

@@ -268,6 +268,16 @@ const NO_CHANGES: readonly Pair[] = [
     isEither: true,
   },
   {
+    first: "Mira's phone extension is 4417",
+    second: 'Mira is on holiday until the 3rd',
+    query: "What is Mira's extension?",
+  },
+  {
+    first: 'Die Durchwahl von Mira ist 4417.',
+    second: 'Mira ist bis zum 3. im Urlaub.',
+    query: 'Wie lautet Miras Durchwahl?',
+  },
+  {
     first: 'We use Kafka for events.',
     second: 'We have not moved the events off Kafka.',
     query: 'what do we use for events',
