@@ -75,6 +75,15 @@ test('times of searches are dates or times with a zone, and others are refused w
     expect([asOf, isError]).toEqual([asOf, true]);
     expect(content[0].text).toMatch(/asOf.*expected a date such as 2026-01-31.*2026-01-31T12:00:00\+01:00/);
   }
+  // Passages have no past.
+  const { result: found } = await adapter.call('search_knowledge', {
+    ...{ query: 'which wood heats the ovens', turns: true, asOf: '2020-01-31', minScore: 0, maxTokens: 50 },
+  });
+  expect(found.structuredContent.count).toBe(1);
+  expect(found.structuredContent.hint).toContain('`results` are passages as they are now');
+  const { result: refused } = await adapter.call('search_knowledge', { query: 'ovens', asOf: '2020-01-31' });
+  expect(refused.isError).toBe(true);
+  expect(refused.content[0].text).toContain('`asOf`: concerns turns only');
   const { result } = await adapter.call('search_episodes', { from: '2020-01-31', to: '2099-12-31' });
   expect(result.structuredContent.count).toBe(1);
 });

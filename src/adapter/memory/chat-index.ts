@@ -5,7 +5,8 @@ import type { NewEntity, Relation, Turn } from './store.ts';
 
 /**
  * Indexes a stored turn for `search_knowledge`. Only with MEMORY_INDEX_CHAT, because agents that recall and repeat
- * texts would otherwise fill the store with copies. The turn is already durable, so a failure here loses no data.
+ * texts would otherwise fill the store with copies. The turn is already durable, so a failure here loses no data. It may be
+ * deleted while its vector is computed; then nothing is stored.
  */
 export async function indexTurn(
   { store, embedder }: Backend,
@@ -15,7 +16,7 @@ export async function indexTurn(
   if (turn.content.trim() === '') return;
   const [embedding] = embedder.isImmediate ? await embedder.embed([turn.content], signal) : [];
   const { session, message, belongs } = indexedTurn(turn, searchable(embedding));
-  await store.putEntities([session, message], [belongs], embedder.id);
+  await store.putEntities([session, message], [belongs], embedder.id, turn.id);
 }
 
 /** The entities of a turn and of its session. */

@@ -67,6 +67,7 @@ export function withLifetimes(store: Store, lifetimes: Lifetimes): Store {
     lexical: (terms, scope, compared) => store.lexical(terms, { ...scope, expired: expired() }, compared),
     byName: (name, limit) => store.byName(name, limit, expired()),
     similarNames: (name, limit) => store.similarNames(name, limit, expired()),
+    searchEntities: (request) => store.searchEntities({ ...request, expired: expired() }),
     topology: (page) => store.topology({ ...page, expired: expired() }),
     agentGraph: (request) => store.agentGraph({ ...request, expired: expired() }),
     agentRelations: (page) => store.agentRelations({ ...page, expired: expired() }),

@@ -194,6 +194,7 @@ export interface EntitySearch {
   /** `next` of the previous page. */
   readonly after?: EntityPlace | undefined;
   readonly limit: number;
+  readonly expired?: Cutoffs;
 }
 
 /** A place in the order of entities by name, then id. */

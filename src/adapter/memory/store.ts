@@ -110,12 +110,13 @@ export interface Store {
 
   /**
    * Creates or updates entities outside of documents (workspaces, chat messages) and their relations, in one
-   * transaction.
+   * transaction; nothing if they are of a turn, given by its id, that was deleted in the meantime.
    */
   putEntities(
     entities: readonly NewEntity[],
     relations: readonly Relation[],
     embedder: string,
+    ofTurn?: string,
   ): Promise<void>;
   /**
    * Changes entities and relations of agents in one transaction.

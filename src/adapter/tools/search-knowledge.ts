@@ -92,7 +92,7 @@ export const searchKnowledge = defineTool({
       .max(40)
       .optional()
       .describe(
-        'Only what was said before this time: 2026-01-31T12:00:00Z, or 2026-01-31 for its beginning in UTC.',
+        'With turns: true, only turns from before this time; passages are those of now. 2026-01-31T12:00:00Z, or 2026-01-31 for its beginning in UTC.',
       ),
     passagesIn,
   }),
@@ -138,7 +138,9 @@ export const searchKnowledge = defineTool({
       ...(turns && { turns: withSuccessors(withinTokens(turns, query, share), turns, query) }),
       results: kept,
       count: kept.length,
-      ...(left > 0 && { hint: `${left} more passages do not fit into maxTokens.` }),
+      ...(left > 0 && {
+        hint: [reply.hint, `${left} more passages do not fit into maxTokens.`].filter(Boolean).join('. '),
+      }),
     };
   },
   structured: (reply, { query, passagesIn: where }) => ({

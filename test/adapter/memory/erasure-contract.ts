@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { indexedTurn } from '../../../src/adapter/memory/chat-index.ts';
 import { agentEntityId, chatMessageId } from '../../../src/adapter/memory/ids.ts';
 import { withLifetimes } from '../../../src/adapter/memory/lifetimes.ts';
 import type { Cutoffs, Store, TurnSearch } from '../../../src/adapter/memory/store.ts';
@@ -350,6 +351,62 @@ export function erasureContract(store: () => Store): void {
     expect(await observed('Ivo', 'Ines')).toEqual({ Ines: ['by an agent'] });
     expect(await store().byName('Ink', 1)).toEqual([]);
     await store().erase({ entities: ['Ines'], sessions: ['imported'] }, {});
+  });
+
+  test('a turn that is indexed after it was deleted is not stored', async () => {
+    const { turn: kept } = await store().appendTurn(turn('late kept', 'a kept takahe'));
+    const { turn: gone } = await store().appendTurn(turn('late', 'a late takahe'));
+    await store().erase({ sessions: ['late'] }, {});
+    for (const one of [kept, gone]) {
+      const { session, message: said, belongs } = indexedTurn(one, vector(78));
+      await store().putEntities([session, said], [belongs], EMBEDDER, one.id);
+    }
+    expect((await store().lexical(['takahe'], { limit: 9 })).map(({ id }) => id)).toEqual([
+      chatMessageId(kept.id),
+    ]);
+    expect((await store().byName('late', 1)).map(({ type }) => type)).toEqual([]);
+    await store().erase({ sessions: ['late kept'] }, {});
+  });
+
+  test('what was extracted from what has expired is not returned before it is deleted', async () => {
+    const old = '2010-01-01T00:00:00.000Z';
+    await store().putEntities([message('e1', old), message('e2')], [], EMBEDDER);
+    // Only from the old text; created by it and named by the other; named by it and created by the other; and an agent's.
+    await extractedFrom('e1', { Expa: ['a bilby'], Expb: ['a bilby'] });
+    await extractedFrom('e2', { Expb: ['a bilby'], Expc: ['a bilby'] });
+    await extractedFrom('e1', { Expc: [], Expd: ['a bilby'] });
+    await store().changeGraph({ addObservations: [{ entityName: 'Expd', contents: ['a wombat'] }] });
+    const living = withLifetimes(store(), { turns: 3_600_000 });
+    const all = ['Expa', 'Expb', 'Expc', 'Expd'];
+    const seen = async (where: Store) => {
+      const ids = [...all, 'Friend of Expa'].map(agentEntityId);
+      const ours = (found: readonly { name: string }[]): string[] =>
+        found.flatMap(({ name }) => (/^Exp|^Friend of Exp/.test(name) ? [name] : [])).sort();
+      return {
+        entities: ours(await where.entities(ids)),
+        lexical: ours(await where.lexical(['bilby'], { types: ['entity'], limit: 50 })),
+        byName: ours((await Promise.all(all.map((name) => where.byName(name, 1)))).flat()),
+        graph: ours((await where.agentGraph({ names: all })).entities),
+        topology: ours((await where.topology({ types: ['entity'], limit: 5_000 })).nodes),
+        listed: ours((await where.searchEntities({ query: 'Exp', types: ['entity'], limit: 500 })).entities),
+      };
+    };
+    const shown = await seen(living);
+    expect((await seen(store())).entities).toEqual([...all, 'Friend of Expa']);
+    const friends = ['Friend of Expb', 'Friend of Expc'];
+    expect(shown).toEqual({
+      entities: ['Expc', 'Expd'],
+      lexical: ['Expc', 'Expd'],
+      byName: ['Expc', 'Expd'],
+      graph: ['Expc', 'Expd'],
+      topology: ['Expc', 'Expd', ...friends],
+      listed: ['Expc', 'Expd', ...friends],
+    });
+    await store().expire({ turns: '2011', entities: '' }, 50);
+    expect((await seen(living)).graph).toEqual(['Expb', 'Expc', 'Expd']);
+    expect(await observed('Expb', 'Expc')).toEqual({ Expb: [], Expc: ['a bilby'] });
+    await store().removeEntities(['e2']);
+    await store().erase({ entities: ['Expd', 'Friend of Expd'] }, {});
   });
 
   test('what was extracted from a document goes with its passage, wherever that has moved, and shows in a preview', async () => {

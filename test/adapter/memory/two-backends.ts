@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import { indexedTurn } from '../../../src/adapter/memory/chat-index.ts';
 import type { Store } from '../../../src/adapter/memory/store.ts';
-import { documentOf, turn } from './records.ts';
+import { documentOf, EMBEDDER, turn, vector } from './records.ts';
 
 const SESSIONS = 4;
 
@@ -75,5 +76,21 @@ export function twoBackends(open: () => Promise<Store>, turnsEach: number): void
     const removed = await Promise.all(stores.map((one) => one.removeDocuments('docs_dir', keys)));
     expect(removed[0] + removed[1]).toBe(3);
     await Promise.all(stores.map((one) => one.close()));
+  });
+
+  test('a turn that one backend deletes while the other one indexes it is not found afterwards', async () => {
+    const stores = await Promise.all([open(), open()]);
+    const [one, two] = stores as [Store, Store];
+    for (let n = 0; n < 20; n++) {
+      const { turn: said } = await one.appendTurn(turn('racing', 'a racing tuatara'));
+      const { session, message, belongs } = indexedTurn(said, vector(79));
+      await Promise.all([
+        one.erase({ sessions: ['racing'] }, {}),
+        two.putEntities([session, message], [belongs], EMBEDDER, said.id),
+      ]);
+      expect(await two.lexical(['tuatara'], { limit: 9 })).toEqual([]);
+      expect(await one.byName('racing', 1)).toEqual([]);
+    }
+    await Promise.all(stores.map((store) => store.close()));
   });
 }

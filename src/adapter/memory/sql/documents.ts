@@ -122,13 +122,22 @@ const textKey = ({
   searchText,
 }: Pick<NewEntity, 'title' | 'heading' | 'searchText'>) => JSON.stringify([title, heading, searchText]);
 
+/** Whether a turn exists. What deletes turns holds the graph's lock, so it stays until the transaction ends. */
+async function holdTurn(sql: Sql, id: string): Promise<boolean> {
+  await lockGraph(sql);
+  const [turn] = await sql.all('SELECT 1 AS one FROM memory_chat_history WHERE id = $1 LIMIT 1', [id]);
+  return turn !== undefined;
+}
+
 /** Creates or replaces entities outside of documents. */
 export async function putEntities(
   sql: Sql,
   entities: readonly NewEntity[],
   relations: readonly Relation[],
   embedder: string,
+  ofTurn?: string,
 ): Promise<void> {
+  if (ofTurn !== undefined && !(await holdTurn(sql, ofTurn))) return;
   const ids = sql.list(entities.map((entity) => entity.id));
   const [taken] = await sql.all(
     `SELECT id FROM memory_entities WHERE ${sql.among('id', '$1')} AND document IS NOT NULL LIMIT 1`,

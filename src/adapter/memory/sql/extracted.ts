@@ -12,9 +12,9 @@ import {
   lockGraph,
   save,
 } from './agent-graph.ts';
-import { cutoffValues, isAlive, NOTHING_EXPIRED, type Sql } from './sql.ts';
+import { cutoffValues, EXTRACTED_ORIGIN, isAlive, NOTHING_EXPIRED, type Sql } from './sql.ts';
 
-export const EXTRACTED: GraphOrigin = 'extracted';
+export const EXTRACTED: GraphOrigin = EXTRACTED_ORIGIN;
 /** Weights of `EXTRACTED_FROM`: to the text that an entity was created from, and to others that name it. */
 export const CREATED = 1;
 export const NAMED = 0.5;

@@ -1,3 +1,4 @@
+import { EXTRACTED_FROM } from '../../../core/memory-model.ts';
 import { type Row, text } from '../../../core/sql-row.ts';
 import { nameKey } from '../plain-words.ts';
 import type { Cutoffs, NewEntity, SearchFields, Store } from '../store.ts';
@@ -100,14 +101,36 @@ export function searchFieldsOf(row: Row): SearchFields {
   return { title: text(row, 'title'), heading: text(row, 'heading'), searchText: text(row, 'search_text') };
 }
 
+/** `origin` in the metadata of what a model has extracted and no agent has changed; the last member, so that a pattern finds it. */
+export const EXTRACTED_ORIGIN = 'extracted';
+
 /** Nothing has expired. */
 export const NOTHING_EXPIRED: Cutoffs = { turns: '', entities: '' };
 
-/** A condition that an entity has not expired; its two parameters are `cutoffValues`. */
-export function isAlive(first: number, alias = ''): string {
-  const of = (column: string): string => (alias === '' ? column : `${alias}.${column}`);
-  const cutoff = `CASE ${of('type')} WHEN 'chat_message' THEN $${first} ELSE $${first + 1} END`;
-  return `(${of('stored_at')} IS NULL OR ${of('stored_at')} > ${cutoff})`;
+/**
+ * A condition that an entity has not expired, nor the text that it was extracted from; its two parameters are `cutoffValues`.
+ *
+ * @param table the table `memory_entities`, or its alias
+ */
+export function isAlive(first: number, table = 'memory_entities'): string {
+  const isExtracted = `${table}.type = 'entity' AND ${table}.metadata LIKE '%"origin":"${EXTRACTED_ORIGIN}"}'`;
+  // Most entities need no look at their texts, and none does where nothing expires.
+  return `(${isYoung(first, table)} AND NOT (($${first} <> '' OR $${first + 1} <> '') AND ${isExtracted} AND ${isOfExpired(first, table)}))`;
+}
+
+function isYoung(first: number, table: string): string {
+  const cutoff = `CASE ${table}.type WHEN 'chat_message' THEN $${first} ELSE $${first + 1} END`;
+  return `(${table}.stored_at IS NULL OR ${table}.stored_at > ${cutoff})`;
+}
+
+/** What an entity says is from the text that created it. Those that only name it keep it without what it says, until the next sweep empties it. */
+function isOfExpired(first: number, table: string): string {
+  const isSourceYoung = isYoung(first, 'source');
+  return `EXISTS (SELECT 1 FROM memory_relations AS origin JOIN memory_entities AS source ON source.id = origin.to_id
+    WHERE origin.from_id = ${table}.id AND origin.relation_type = '${EXTRACTED_FROM}' AND source.type <> 'entity'
+    GROUP BY origin.from_id
+    HAVING max(CASE WHEN ${isSourceYoung} THEN 0 ELSE origin.weight END) = 1
+      OR max(CASE WHEN ${isSourceYoung} THEN 1 ELSE 0 END) = 0)`;
 }
 
 export function cutoffValues({ turns, entities }: Cutoffs): [string, string] {

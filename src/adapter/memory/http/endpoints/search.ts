@@ -7,21 +7,28 @@ import { defineEndpoint, entityType } from '../endpoint.ts';
 import { shownTurns } from './shown-turns.ts';
 import { time } from './turns.ts';
 
+/** Documents are replaced when they change; only turns stay. */
+const TURNS_ONLY =
+  'concerns turns only, as documents have no earlier versions here: add `turns: true`, or leave it out';
+const PRESENT = '`results` are passages as they are now: `asOf` concerns `turns` only';
+
 /** Similarity search over all indexed entities (spec, "search_knowledge"). */
 export const search = defineEndpoint({
   method: 'POST',
   path: '/search',
-  body: z.strictObject({
-    query: z.string().min(1).max(MEMORY_STORE_LIMITS.queryLength),
-    limit: z.int().min(1).max(MEMORY_STORE_LIMITS.results).default(5),
-    minScore: z.number().min(0).max(1).default(0.7),
-    types: z.array(entityType).min(1).optional(),
-    debug: z.boolean().default(false),
-    /** Also what was said in conversations. */
-    turns: z.boolean().default(false),
-    /** Only what was said before this time. */
-    asOf: time,
-  }),
+  body: z
+    .strictObject({
+      query: z.string().min(1).max(MEMORY_STORE_LIMITS.queryLength),
+      limit: z.int().min(1).max(MEMORY_STORE_LIMITS.results).default(5),
+      minScore: z.number().min(0).max(1).default(0.7),
+      types: z.array(entityType).min(1).optional(),
+      debug: z.boolean().default(false),
+      /** Also what was said in conversations. */
+      turns: z.boolean().default(false),
+      /** Only what was said before this time. */
+      asOf: time,
+    })
+    .refine(({ turns, asOf }) => turns || asOf === undefined, { path: ['asOf'], message: TURNS_ONLY }),
   run: async ({ body: { turns, asOf, ...request }, memory, signal }) => {
     const reading = firstSync(memory);
     const found = await searchStore(memory, { ...request, isTurnSearch: turns }, signal);
@@ -30,7 +37,8 @@ export const search = defineEndpoint({
       : {};
     // The sync explains missing results better than a hint about what is stored so far.
     const unread = found.count === 0 ? folderProblem(memory) : undefined;
-    const hint = reading ?? [found.hint, unread].filter((part) => part !== undefined).join('. ');
+    const present = asOf !== undefined && found.count > 0 ? PRESENT : undefined;
+    const hint = reading ?? [found.hint, present, unread].filter((part) => part !== undefined).join('. ');
     return { body: { ...found, ...said, ...(hint === '' ? {} : { hint }) } };
   },
 });
