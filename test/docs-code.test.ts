@@ -50,6 +50,18 @@ describe('configurations in the documentation', () => {
   }
   const isMapping = (value: unknown): boolean => value !== undefined && !Array.isArray(value);
 
+  test('a part of a configuration in the documentation says where it belongs, if it is pasted alone', () => {
+    const parts = ['policies', 'backends', 'matches'];
+    const helps = blocksIn('yaml').flatMap(({ text }) =>
+      loadConfigText(text, 'pasted.yaml', environmentOf(text)).diagnostics.flatMap(({ path, help }) =>
+        parts.includes(String(path[0])) ? [help] : [],
+      ),
+    );
+    expect(helps.length).toBeGreaterThan(10);
+    for (const help of helps)
+      expect(help).toMatch(/(?:belongs in|is a field of|move `\w+` to) .*`(?:mcp|routes\[\])`/);
+  });
+
   test('each configuration in the documentation is valid', async () => {
     const folder = await temporaryFolder();
     try {

@@ -16,6 +16,7 @@ import {
   schemasAt,
 } from '../../../core/schema/walk.ts';
 import { completed, editDistance, nearest, shortened } from '../../../core/suggest.ts';
+import type { Places } from './places.ts';
 
 /** A schema and the path where it applies: the root, or the matching branch of a union. */
 export interface Base {
@@ -36,8 +37,14 @@ export function schemasIn(base: Base, path: Path): Schema[] {
   return schemasAt(base.schema, path.slice(base.path.length));
 }
 
-/** Advice about the unknown `key` of the mapping at `path`; `objects` are the schemas of that mapping. */
-export function adviseOnKey(root: Schema, objects: readonly Schema[], path: Path, key: string): KeyAdvice {
+/** Advice about the unknown `key` of the mapping at `path`, and its `value`; `objects` are the schemas of that mapping. */
+export function adviseOnKey(
+  { root, places }: { readonly root: Schema; readonly places: Places },
+  objects: readonly Schema[],
+  path: Path,
+  key: string,
+  value: unknown,
+): KeyAdvice {
   const allowed = keysOf(objects);
   const note =
     allowed.length === 0 ? 'no fields are allowed here' : `fields allowed here: ${allowed.join(', ')}`;
@@ -56,10 +63,8 @@ export function adviseOnKey(root: Schema, objects: readonly Schema[], path: Path
   }
   const below = similarBelow(objects, key);
   if (below !== undefined) return { help: `a field with a similar name exists ${below}`, note };
-  const places = placesAnywhere(root, key, objectSchemas(schemasAt(root, path)));
-  // Common names such as `host` are known in many places; listing them would not help.
-  if (places.length === 0 || places.length > 2) return { note };
-  return { help: `\`${key}\` is a field of ${places.map((each) => `\`${each}\``).join(' and ')}`, note };
+  const shown = places.ofKey(path, key, value);
+  return shown === undefined ? { note } : { help: `\`${key}\` is a field of ${shown}`, note };
 }
 
 /** A key that `key` is a shorter or longer form of, or resembles. Few letters that differ count more than a beginning. */
@@ -103,40 +108,6 @@ function placeAbove(root: Schema, path: Path, key: string): string | undefined {
     return depth === 0 ? 'at the top level' : `in \`${pathText(above)}\``;
   }
   return undefined;
-}
-
-/** Where else in the schema the key is known, as in `gateways.*.routes[]`; the shortest path to each place. */
-function placesAnywhere(root: Schema, key: string, here: readonly Schema[]): string[] {
-  const places: string[] = [];
-  const seen = new Set<Schema>();
-  let level: { at: string; schemas: readonly Schema[] }[] = [{ at: '', schemas: [root] }];
-  while (level.length > 0) {
-    const next: typeof level = [];
-    for (const { at, schemas } of level) {
-      const objects = objectSchemas(schemas).filter((each) => !seen.has(each));
-      for (const each of objects) seen.add(each);
-      if (at !== '' && keysOf(objects).includes(key) && !objects.some((each) => here.includes(each)))
-        places.push(at);
-      for (const name of keysOf(objects)) {
-        next.push({
-          at: at === '' ? name : `${at}.${name}`,
-          schemas: objects.flatMap((each) => childSchemas(each, name)),
-        });
-      }
-      // A segment that is not a key of a mapping selects the values of a record, a number the items of a list.
-      const collections = schemas.filter((each) => objectSchemas([each]).length === 0 && !seen.has(each));
-      for (const each of collections) seen.add(each);
-      next.push({ at: `${at}.*`, schemas: collections.flatMap((each) => childSchemas(each, '*')) });
-      next.push({ at: `${at}[]`, schemas: collections.flatMap((each) => listItems(each)) });
-    }
-    level = next.filter(({ schemas }) => schemas.length > 0);
-  }
-  return places;
-}
-
-function listItems(schema: Schema): Schema[] {
-  const asRecord = new Set(childSchemas(schema, '*'));
-  return childSchemas(schema, 0).filter((each) => !asRecord.has(each));
 }
 
 /** How to write the mapping that is expected instead of another value. */

@@ -14,6 +14,7 @@ import { nearest } from '../../../core/suggest.ts';
 import type { YamlSource } from '../../../core/yaml/source.ts';
 import { adviseOnKey, type Base, mappingAdvice, namesAdvice, schemasIn } from './advice.ts';
 import type { Remedy } from './fix.ts';
+import { Places } from './places.ts';
 import { judgeUnion, rivalOf, unionBranches } from './union.ts';
 import {
   type CheckMessage,
@@ -61,11 +62,15 @@ export class IssueTranslator {
   readonly #root: Schema;
   readonly #source: YamlSource;
   readonly #value: unknown;
+  readonly #places: Places;
+  /** Where parts at the top may be moved to; each is looked up once, because it may be long. */
+  readonly #moved = new Map<string, string>();
 
   constructor(root: Schema, source: YamlSource, value: unknown) {
     this.#root = root;
     this.#source = source;
     this.#value = value;
+    this.#places = new Places(root);
   }
 
   /** The findings for one issue, whose path is relative to `base`. */
@@ -115,8 +120,19 @@ export class IssueTranslator {
       missing: true,
       message: `required field \`${key}\` is missing`,
       ...(path.length > 1 && { label: `\`${key}\` is required here` }),
-      help: `add the line \`${line}\``,
+      help: `add the line \`${line}\`${this.#movedHelp(path)}`,
     };
+  }
+
+  /** For a field that is missing in a part at the top, or an item of it, which another place would accept as it is. */
+  #movedHelp([key, ...inside]: Path): string {
+    if (typeof key !== 'string' || inside.length > 2) return '';
+    let place = this.#moved.get(key);
+    if (place === undefined) {
+      place = this.#places.ofPart(key, valueAt(this.#value, [key]), true) ?? '';
+      this.#moved.set(key, place);
+    }
+    return place === '' ? '' : `, or move \`${key}\` to ${place}`;
   }
 
   #unknownKeys(objects: readonly Schema[], path: Path, keys: readonly string[]): Finding[] {
@@ -128,7 +144,13 @@ export class IssueTranslator {
       const rival = rivalOf(objects, key, Object.keys(valueAt(this.#value, path) ?? {}));
       if (rival !== undefined) return exclusive(path, rival, key);
     }
-    const advice = adviseOnKey(this.#root, objects, path, key);
+    const advice = adviseOnKey(
+      { root: this.#root, places: this.#places },
+      objects,
+      path,
+      key,
+      valueAt(this.#value, [...path, key]),
+    );
     const { suggestion } = advice;
     const siblings = Object.keys(valueAt(this.#value, path) ?? {});
     return {
@@ -172,6 +194,14 @@ export class IssueTranslator {
       String(path.at(-1)),
       this.#source.isFromEnvironment(path),
     );
+    const [key] = path;
+    const place = path.length === 1 && typeof key === 'string' ? this.#places.ofPart(key, value) : undefined;
+    if (place !== undefined)
+      return {
+        ...{ code: 'AGW0102', path, at: 'key' },
+        message: message || `expected ${expected}, found ${describeKind(value)}`,
+        help: `\`${key}\` with these fields belongs in ${place}`,
+      };
     const help = form === undefined ? this.#typeHelp(path, expected, value) : { help: form.help };
     const isMappingWanted = help.help === undefined && expected === 'a mapping';
     return {
