@@ -11,13 +11,16 @@ process.env.GOMEMLIMIT ??= '2GiB';
 // By default four checkers, each of which checks the types that they share anew: half as much CPU time again.
 const tsc = (project) => ['tsc', '-p', project, '--checkers', '1'];
 
-// Tests of embedding models run one.
-link(join(installPart('onnxruntime'), 'onnxruntime-node'), 'onnxruntime-node');
-// Tests run what is built.
-await runTogether(
-  [process.execPath, 'scripts/build-program.mjs'],
-  [process.execPath, 'scripts/build-web.mjs'],
-);
+/** What tests of embedding models run. */
+async function installRuntime() {
+  link(join(await installPart('onnxruntime'), 'onnxruntime-node'), 'onnxruntime-node');
+}
+
+await Promise.all([
+  installRuntime(),
+  // Tests run what is built.
+  runTogether([process.execPath, 'scripts/build-program.mjs'], [process.execPath, 'scripts/build-web.mjs']),
+]);
 await runWithChecks(
   // No watching.
   ['vitest', ['run', ...process.argv.slice(2)], { CI: process.env.CI || 'npm test' }],

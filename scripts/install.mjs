@@ -1,6 +1,7 @@
 // Installs packages by a lockfile, where the installed ones are not those that it names. Runs on Node.js 20 or newer, and
 // uses nothing else.
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -14,17 +15,18 @@ const PARTS = join(root, 'scripts/parts');
  * Installs the packages of a folder with a lockfile, if npm has not. Ends this process with the exit code of npm when that fails.
  * npm writes what it has installed into `node_modules/.package-lock.json`, whoever called it.
  */
-export function install(folder = root, what = 'dependencies') {
+export async function install(folder = root, what = 'dependencies') {
   if (isInstalled(folder)) return;
   process.stderr.write(`installing ${what} (npm ci) …\n`);
   const npm = process.env.npm_execpath;
   const [command, args] = npm === undefined ? ['npm', ['ci']] : [process.execPath, [npm, 'ci']];
-  const { status, error } = spawnSync(command, args, {
+  const child = spawn(command, args, {
     cwd: folder,
     stdio: ['ignore', 2, 2],
     shell: npm === undefined && process.platform === 'win32',
   });
-  if (error !== undefined) throw error;
+  // Rejects where npm cannot be started.
+  const [status] = await once(child, 'close');
   if (status !== 0) process.exit(status ?? 1);
 }
 
@@ -44,10 +46,10 @@ function packagesOf(file) {
   return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')).packages : undefined;
 }
 
-/** Installs a part. Returns its `node_modules`. */
-export function installPart(name) {
+/** Installs a part. Resolves to its `node_modules`. */
+export async function installPart(name) {
   const folder = join(PARTS, name);
-  install(folder, name);
+  await install(folder, name);
   return join(folder, 'node_modules');
 }
 

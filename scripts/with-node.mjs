@@ -5,20 +5,19 @@ import { readFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { install, installPart, link, root } from './install.mjs';
 
-/** The executable that scripts run on. */
-function nodeFor() {
+/** Whether scripts run on the executable of this process. */
+function runsOnThis() {
+  if (process.env.AGCTL_NODE === 'installed') return true;
   const { dependencies } = JSON.parse(readFileSync(join(root, 'scripts/parts/node/package.json'), 'utf8'));
-  const isNewEnough = parseInt(process.versions.node, 10) >= parseInt(dependencies.node, 10);
-  if (isNewEnough || process.env.AGCTL_NODE === 'installed') return process.execPath;
-  const isWindows = process.platform === 'win32';
-  const node = join(installPart('node'), 'node/bin', isWindows ? 'node.exe' : 'node');
-  // What packages put there begins with `#!/usr/bin/env node`.
-  if (!isWindows) link(node, '.bin/node');
-  return node;
+  return parseInt(process.versions.node, 10) >= parseInt(dependencies.node, 10);
 }
 
-install();
-const node = nodeFor();
+// At the same time: npm waits for the network, and for one processor while it unpacks.
+const [part] = await Promise.all([runsOnThis() ? undefined : installPart('node'), install()]);
+const isWindows = process.platform === 'win32';
+const node = part === undefined ? process.execPath : join(part, 'node/bin', isWindows ? 'node.exe' : 'node');
+// What packages put there begins with `#!/usr/bin/env node`.
+if (part !== undefined && !isWindows) link(node, '.bin/node');
 const [script, ...args] = process.argv.slice(2);
 const child = spawn(node, [join(root, script), ...args], {
   stdio: 'inherit',
