@@ -208,8 +208,20 @@ const STARTS_PROCESSES = /from '(?:node:child_process|playwright-core)'/;
 /** Kit files that import `node:child_process` to end processes, not to start them. */
 const STARTS_NONE = ['test/kit/children.ts'];
 
+/** MCP servers that the gateway under test starts. */
+const STARTS_SERVERS = /\bstdio\b|\bchaos\(/;
+
+/** Files that start programs, or whose gateway does. */
+export function programFiles(): string[] {
+  return [...FILES.filter((file) => STARTS_SERVERS.test(read(file))), ...processFiles()];
+}
+
 /** Files that `npm run test:fast` leaves out. */
 export function slowFiles(): string[] {
+  return [...processFiles(), ...LONG];
+}
+
+function processFiles(): string[] {
   const starts = new Map<string, boolean>();
   const startsProcesses = (file: string): boolean => {
     const known = starts.get(file);
@@ -222,7 +234,7 @@ export function slowFiles(): string[] {
     starts.set(file, found);
     return found;
   };
-  return [...FILES.filter(startsProcesses), ...LONG];
+  return FILES.filter(startsProcesses);
 }
 
 /** Files of this folder that a file imports, without those that give it types alone. */
