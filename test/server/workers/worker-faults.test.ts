@@ -274,7 +274,8 @@ test('calls that other workers forward get the error of a shutdown at its deadli
 test('the admin server shows the other workers while one is blocked', async () => {
   await using gate = await workerGateway(config(), {
     limits: { workerStopGrace: 100, workerSilence: 15_000 },
-    env: misbehaving('SIGUSR2', 'for (;;);'),
+    // Blocked without using the processor, which the requests below need.
+    env: misbehaving('SIGUSR2', 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);'),
   });
   for (let index = 0; index < 4; index++) await freshly(gate.url);
   const admin = async (path: string): Promise<string> => (await fetch(`${gate.admin}${path}`)).text();
