@@ -44,7 +44,10 @@ function sizeOf(folder: string): number {
   return inside.reduce((sum, path) => sum + onDisk(join(root, folder, path)), BLOCK);
 }
 
-/** Paths of the files that `npm pack` puts into the package. */
+/**
+ * Paths of the files that `npm pack` puts into the package. Without scripts: a build would replace the files that other tests
+ * run at this moment.
+ */
 const packedFiles = ((): string[] => {
   const packed = JSON.parse(
     execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: root, encoding: 'utf8' }),
@@ -58,6 +61,25 @@ const foldersOf = (file: string): string[] => {
 };
 
 describe('the installed package', () => {
+  test('the npm package contains the program, manual, examples and root documents', () => {
+    const allowed =
+      /^(?:bin\/(?:agctl\.js|package\.json)|dist\/cli\/[\w-]+\.c?js|dist\/types\/(?:[\w-]+\/)+[\w-]+\.d\.ts|dist\/THIRD-PARTY-NOTICES\.txt|dist\/web\/.+\.js|dist\/web\/.+\.(?:html|css|svg|js\.gz|css\.gz)|man\/.+\.(?:[157]|json)|prices\/catalog\.json|examples\/.+|docs\/(?:decisions\/|guides\/)?[\w-]+\.md|docs\/ui\/[\w-]+\.png|deploy\/.+|package\.json|LICENSE|(?:README|ARCHITECTURE|CONTRIBUTING|CODE_OF_CONDUCT|CHANGELOG|SECURITY)\.md)$/;
+    expect(packedFiles.filter((path) => !allowed.test(path))).toEqual([]);
+    expect(packedFiles).toEqual(
+      expect.arrayContaining([
+        'bin/agctl.js',
+        'dist/cli/main.js',
+        'dist/cli/library.js',
+        'dist/types/library/index.d.ts',
+        'dist/cli/testing.js',
+        'dist/types/library/testing/index.d.ts',
+        'dist/THIRD-PARTY-NOTICES.txt',
+        'man/agctl.1',
+        'examples/quickstart.yaml',
+      ]),
+    );
+  });
+
   test('each relative link of a page of the package leads to a file or folder of the package, or to a picture of the repository', () => {
     const files = packedFiles;
     const known = new Set(files.flatMap((file) => [file, ...foldersOf(file)]));

@@ -15,6 +15,7 @@ const FILES = globSync('test/**/*.test.ts', { cwd: PROJECT, exclude: ['test/inte
 const LONG = [
   'test/adapter/adapter.test.ts',
   'test/adapter/faults.test.ts',
+  'test/adapter/memory/docs-renames.test.ts',
   'test/adapter/memory/embed/embedding-queue.test.ts',
   'test/adapter/memory/embed/onnx-embedder.test.ts',
   'test/adapter/memory/embed/remote-embedder.test.ts',
@@ -186,7 +187,6 @@ export const LONGEST = [
   'test/server/mcp/targets/stdio/stdio-both-eras.test.ts',
   'test/adapter/memory/sqlite/faults.test.ts',
   'test/web/admin-audit.test.ts',
-  'test/adapter/memory/docs-renames.test.ts',
   'test/server/mcp/official-clients.test.ts',
   'test/server/mcp/slow-target.test.ts',
   'test/server/mcp/targets/stdio/stdio-unreadable.test.ts',
