@@ -191,12 +191,18 @@ const CONTENT: Form = {
   repair: (value, text) => (value === null ? '[]' : again(CONTENT, `[${text}]`)),
 };
 
-/** The Python SDK requires `content`; a task has none. */
 const TOOL_RESULT: Form = {
-  is: (value) => ['content', 'task'].some((member) => member in membersOf(value)),
+  is: (value) => 'content' in membersOf(value) || !lacksContent(value),
   members: { content: CONTENT, isError: BOOLEAN, _meta: OBJECT },
   repair: (_, text) => again(TOOL_RESULT, withMember(text, 'content', [])),
 };
+
+/** Whether a result is that of a tool without `content`, which the Python SDK requires, or empty; a task has none. */
+function lacksContent(value: unknown): boolean {
+  const members = membersOf(value);
+  const { structuredContent, task } = members;
+  return task === undefined && (structuredContent !== undefined || Object.keys(members).length === 0);
+}
 
 const listed = (member: string, items: Form): Form => ({
   is: isRecord,
