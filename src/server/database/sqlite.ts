@@ -47,7 +47,9 @@ export async function openSqlite(options: SqliteOptions): Promise<Driver> {
       >,
     close: async () => {
       isClosed = true;
-      await Promise.all([writer.close(), reader?.close()]);
+      // Whoever closes last writes the log back into the file, which a connection that only reads cannot: it would leave both files.
+      await reader?.close();
+      await writer.close();
     },
   };
 }

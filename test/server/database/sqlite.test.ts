@@ -55,6 +55,17 @@ describe('the SQLite file of a gateway', () => {
     expect(existsSync(`${at}-wal`)).toBe(false);
   });
 
+  test('has everything in itself when a driver is closed that has also read', async () => {
+    const at = next();
+    for (let time = 1; time <= 5; time += 1) {
+      const driver = await openAt(at);
+      await insert(driver, `${time}`);
+      expect(await names(driver)).toHaveLength(time);
+      await driver.close();
+      expect(existsSync(`${at}-wal`), `closed ${time} times`).toBe(false);
+    }
+  });
+
   // Rows can have prompts and results of tools. A file of an earlier version, or of a tool, has the mode that the umask left.
   test.each(['new', 'existing'])(
     'a %s file in a folder that others may read is for this user only',
