@@ -27,7 +27,7 @@ export interface SearchFields {
 /** Changes to the entities that agents write, made in this order and all or none. */
 export interface GraphChange {
   /** Entities whose name is in use are left as they are. */
-  readonly createEntities?: readonly AgentEntity[];
+  readonly createEntities?: readonly (AgentEntity & { readonly storedAt?: string | undefined })[];
   /** Relations that exist are left as they are. */
   readonly createRelations?: readonly AgentRelation[];
   /** Observations that exist are left as they are. An unknown entity fails the change. */
@@ -172,7 +172,8 @@ export interface ImportedTurn extends Omit<Turn, 'seq'> {
 
 /** Lines of an export. */
 export interface ImportBatch {
-  readonly entities: readonly (AgentEntity & Extractable)[];
+  /** With the time from which their time-to-live counts; without one, from now. */
+  readonly entities: readonly (AgentEntity & Extractable & { readonly storedAt?: string | undefined })[];
   readonly relations: readonly (AgentRelation & Extractable)[];
   readonly turns: readonly ImportedTurn[];
   readonly documents: readonly NewDocument[];

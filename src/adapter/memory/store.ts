@@ -128,6 +128,8 @@ export interface Store {
   putExtraction(extraction: Extraction, expired?: Cutoffs): Promise<void>;
   /** Of the texts with these ids, those that a model has read. */
   readTexts(ids: readonly string[], expired?: Cutoffs): Promise<ReadonlyMap<string, ReadText>>;
+  /** When entities with a time-to-live were stored, by id; RFC 3339, UTC. */
+  storedTimes(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** A page of the entities of agents, of at most `MEMORY_STORE_LIMITS.graphCharacters`, with their relations. */
   agentGraph(request: AgentGraphRequest): Promise<AgentGraph>;
   /**

@@ -19,6 +19,8 @@ import type {
 const name = z.string().min(1);
 /** `extracted` if no agent has written it. Other programs do not know it. */
 const origin = z.literal('extracted').optional().catch(undefined);
+/** From when its time-to-live counts. */
+const storedAt = z.iso.datetime().optional();
 /** Of a text that a model has read: what it has extracted. */
 const extraction = z
   .object({
@@ -33,6 +35,7 @@ const line = z.discriminatedUnion('type', [
     entityType: z.string(),
     observations: z.array(z.string()),
     origin,
+    storedAt,
   }),
   z.object({ type: z.literal('relation'), from: name, to: name, relationType: name, origin }),
   z.object({
@@ -54,6 +57,7 @@ const line = z.discriminatedUnion('type', [
     title: name,
     summary: z.string(),
     metadata: z.record(z.string(), z.unknown()),
+    storedAt,
     chunks: z.array(
       z.object({
         name,
@@ -79,7 +83,9 @@ const PAGE = 200;
 export async function* exportLines(store: Store): AsyncGenerator<TransferLine> {
   for (let cursor: string | undefined, isFirst = true; isFirst || cursor !== undefined; isFirst = false) {
     const page = await store.agentGraph({ cursor });
-    const stored = await store.entities(page.entities.map((entity) => agentEntityId(entity.name)));
+    const ids = page.entities.map((entity) => agentEntityId(entity.name));
+    const times = await store.storedTimes(ids);
+    const stored = await store.entities(ids);
     const origins = new Map(stored.map((entity) => [entity.name, entity.metadata['origin']]));
     for (const entity of page.entities)
       yield {
@@ -87,6 +93,7 @@ export async function* exportLines(store: Store): AsyncGenerator<TransferLine> {
         ...entity,
         observations: [...entity.observations],
         ...originOf(origins.get(entity.name) === EXTRACTED),
+        storedAt: times.get(agentEntityId(entity.name)),
       };
     cursor = page.nextCursor ?? undefined;
   }
@@ -158,6 +165,7 @@ async function documentLine(store: Store, record: DocumentRecord): Promise<Docum
     title: file.name,
     summary: file.content,
     metadata: { ...file.metadata },
+    storedAt: (await store.storedTimes([record.id])).get(record.id),
     chunks,
   };
 }
@@ -231,7 +239,8 @@ function parsed(text: string, number: number): TransferLine {
 function documentOf(value: DocumentLine, embedder: string): NewDocument {
   const { key, hash, title, summary, metadata, chunks } = value;
   const id = documentId('ingest', key);
-  const storedAt = new Date().toISOString();
+  const now = new Date().toISOString();
+  const storedAt = value.storedAt !== undefined && value.storedAt < now ? value.storedAt : now;
   const file: NewEntity = {
     ...{ id, name: title, type: 'doc_file', content: summary, metadata, storedAt },
     ...{ embedding: undefined, searchText: '' },

@@ -82,6 +82,7 @@ export function fakeStore(): FakeStore {
     changeGraph: unused,
     putExtraction: unused,
     readTexts: unused,
+    storedTimes: unused,
     agentGraph: unused,
     async putEntities(entities, edges, embedder) {
       write();

@@ -16,6 +16,9 @@ import type {
 import { mentionsOf } from './mentions.ts';
 import { cutoffValues, isAlive, NOTHING_EXPIRED, type Sql } from './sql.ts';
 
+/** An entity that was stored before it came here. */
+type Dated = AgentEntity & { readonly storedAt?: string | undefined };
+
 /** What an agent changes is its own from then on. */
 export type GraphOrigin = 'agent' | 'extracted';
 /** Of relations: those that a model has extracted come last. */
@@ -80,22 +83,22 @@ export async function deleteExpired(
 
 export async function createEntities(
   sql: Sql,
-  list: readonly AgentEntity[],
+  list: readonly Dated[],
   origin: GraphOrigin,
 ): Promise<AgentEntity[]> {
   const known = await load(
     sql,
     list.map(({ name }) => name),
   );
-  const created = new Map<string, AgentEntity>();
-  for (const { name, entityType, observations } of list) {
+  const created = new Map<string, Dated>();
+  for (const { name, entityType, observations, storedAt } of list) {
     if (known.has(name) || created.has(name)) continue;
-    created.set(name, { name, entityType, observations: [...new Set(observations)] });
+    created.set(name, { name, entityType, observations: [...new Set(observations)], storedAt });
   }
   const entities = [...created.values()];
   await save(sql, entities, origin);
   for (const { name } of entities) await mentionsOf(sql, { id: agentEntityId(name), name });
-  return entities;
+  return entities.map(({ storedAt: _, ...entity }) => entity);
 }
 
 /** An end that is not an entity gets a row of its own without content, so that its name is known. */
@@ -253,13 +256,13 @@ const nothing = { type: 'entity', content: '', metadata: {}, embedding: undefine
 
 export async function save(
   sql: Sql,
-  entities: readonly AgentEntity[],
+  entities: readonly Dated[],
   origin: GraphOrigin = 'agent',
 ): Promise<void> {
-  const storedAt = new Date().toISOString();
+  const now = new Date().toISOString();
   await insert(
     sql,
-    entities.map(({ name, entityType, observations }): NewEntity => {
+    entities.map(({ name, entityType, observations, storedAt = now }): NewEntity => {
       const content = observations.join('\n');
       if (content.length > MEMORY_STORE_LIMITS.observationsLength)
         throw new AppError('memory_invalid', {
@@ -277,7 +280,8 @@ export async function save(
         heading: entityType,
         searchText: content === '' ? name : content,
         folded: foldedOf([name, entityType, ...observations]),
-        storedAt,
+        // A time in the future would keep it for ever.
+        storedAt: storedAt < now ? storedAt : now,
       };
     }),
   );

@@ -31,7 +31,7 @@ import { note, setNote, stats } from './overview.ts';
 import { readTexts } from './read-texts.ts';
 import { relatedTurns } from './related-turns.ts';
 import type { Engine, Sql } from './sql.ts';
-import { agentRelations, importBatch } from './transfer.ts';
+import { agentRelations, importBatch, storedTimes } from './transfer.ts';
 import { searchTurns } from './turn-search.ts';
 import { keepVectorsOf, putVectors, textCount, unembedded, unembeddedCount } from './vectors.ts';
 
@@ -119,6 +119,7 @@ export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
     putExtraction,
   ),
   readTexts: { ...read<'readTexts'>(nothing, readTexts), lookup: 'id' },
+  storedTimes: { ...read<'storedTimes'>(nothing, storedTimes), lookup: 'id' },
   agentGraph: read<'agentGraph'>(nothing, agentGraph),
   putDocument: {
     ...write<'putDocument'>(checkDocument, putDocument),

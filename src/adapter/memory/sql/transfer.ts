@@ -57,6 +57,14 @@ function placeOf(cursor: string | undefined): readonly [string, string, string] 
   throw new AppError('memory_invalid', { message: 'cursor: expected the nextCursor of the previous page' });
 }
 
+export async function storedTimes(sql: Sql, ids: readonly string[]): Promise<Map<string, string>> {
+  const rows = await sql.all(
+    `SELECT id, stored_at FROM memory_entities WHERE ${sql.among('id', '$1')} AND stored_at IS NOT NULL`,
+    [sql.list(ids)],
+  );
+  return new Map(rows.map((row) => [text(row, 'id'), text(row, 'stored_at')]));
+}
+
 /** Stores what is not there yet; the caller's transaction makes a batch all or nothing. */
 export async function importBatch(sql: Sql, batch: ImportBatch): Promise<Imported> {
   let stored = 0;
