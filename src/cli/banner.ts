@@ -9,6 +9,7 @@ import type { Config } from '../server/config/schema.ts';
 import { workerCount } from '../server/config/workers.ts';
 import type { Gateway } from '../server/runtime/gateway.ts';
 import { partsOf } from './connect/endpoint.ts';
+import { policyOfModels } from './proxy/dump-parts.ts';
 
 interface BannerFacts {
   readonly file: string;
@@ -87,9 +88,17 @@ function paths({ config }: RoutePlan): string {
   return all.join(', ');
 }
 
-/** The backends of a route, and the policies in front of them. */
+/** The backends of a route, and the policies in front of them and of their own. */
 function target({ backends: all, policies: ofRoute }: RoutePlan): string {
-  const backends = knownBackends(all).map(({ kind, settings }) => kind.describe(settings));
-  const policies = [...new Set(ofRoute.map(({ key }) => key))].join(', ');
+  const known = knownBackends(all);
+  const backends = known.map(({ kind, settings }) => kind.describe(settings));
+  const own = known.flatMap(({ kind, settings }) => kind.ownPolicies?.(settings) ?? []);
+  const ofModels = own.filter(({ model }) => model !== undefined);
+  const keys = [
+    ...[...ofRoute, ...all.flatMap(({ policies }) => policies)].map(({ key }) => key),
+    ...own.flatMap(({ key, model }) => (model === undefined ? [key] : [])),
+    ...ofModels.map(({ key }) => policyOfModels(key, ofModels.filter((other) => other.key === key).length)),
+  ];
+  const policies = [...new Set(keys)].join(', ');
   return `${backends.join(' | ')}${policies === '' ? '' : `   [${policies}]`}`;
 }

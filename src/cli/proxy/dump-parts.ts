@@ -29,7 +29,7 @@ type Json = Readonly<Record<string, unknown>>;
 
 /** Every route, in dump order. Missing or mistyped fields are left out and never cause an error. */
 export function routesOf(dump: Json): RouteRow[] {
-  const kinds = backendKinds(dump);
+  const backends = backendsOf(dump);
   return objects(dump['binds']).flatMap((bind) =>
     objects(bind['listeners']).flatMap((listener) =>
       [...objects(listener['routes']), ...objects(listener['tcpRoutes'])].map((route) => ({
@@ -40,10 +40,15 @@ export function routesOf(dump: Json): RouteRow[] {
         route: text(route['name']) || text(route['key']),
         matches: matchesOf(route),
         backends: [
-          ...objects(route['backends']).map((ref) => backendOf(ref, kinds)),
+          ...objects(route['backends']).map((ref) => backendOf(ref, backends)),
           ...(route['llmRouter'] === undefined ? [] : ['llm']),
         ],
-        policies: objects(route['inlinePolicies']).flatMap(policyNames),
+        policies: [
+          ...new Set([
+            ...objects(route['inlinePolicies']).flatMap(policyNames),
+            ...objects(route['backends']).flatMap((ref) => backendPolicies(ref, backends)),
+          ]),
+        ],
       })),
     ),
   );
@@ -79,19 +84,54 @@ function matchesOf(route: Json): string[] {
 
 const hostnamesOf = ({ hostnames }: Json): string[] => (Array.isArray(hostnames) ? hostnames.map(text) : []);
 
-/** Maps the name of a backend to its kind, as in `mcp (echo, time)`. */
-function backendKinds(dump: Json): ReadonlyMap<string, string> {
-  const kinds = new Map<string, string>();
+/** A backend of a dump, by its name in references: its kind, as in `mcp (echo, time)`, and its settings. */
+type Backends = ReadonlyMap<string, { readonly kind: string; readonly target: unknown }>;
+
+function backendsOf(dump: Json): Backends {
+  const found = new Map<string, { readonly kind: string; readonly target: unknown }>();
   for (const { backend } of objects(dump['backends'])) {
     for (const [kind, value] of isRecord(backend) ? Object.entries(backend) : [])
       if (isRecord(value))
-        kinds.set(
-          `${text(value['namespace'])}/${text(value['name'])}`,
-          `${kind}${targetsOf(value['target'])}`,
-        );
+        found.set(`${text(value['namespace'])}/${text(value['name'])}`, {
+          kind: `${kind}${targetsOf(value['target'])}`,
+          target: value['target'],
+        });
   }
-  return kinds;
+  return found;
 }
+
+/** Policies of a reference to a backend, and the guardrails of its models. */
+function backendPolicies(ref: Json, backends: Backends): string[] {
+  const target = backends.get(text(ref['backend']))?.target;
+  const models = isRecord(target) && Array.isArray(target['models']) ? target['models'] : undefined;
+  const targets = models?.map((name) => backends.get(`/${text(name)}`)?.target) ?? [target];
+  const guarded = targets.flatMap(providersOf).filter(isGuarded).length;
+  return [
+    ...objects(ref['inlinePolicies']).flatMap((policy) =>
+      isPromptGuard(policy) ? ['guardrails'] : policyNames(policy),
+    ),
+    ...(guarded === 0 ? [] : [policyOfModels('guardrails', guarded)]),
+  ];
+}
+
+/** A policy that only some models of a backend have. */
+export function policyOfModels(name: string, models: number): string {
+  return `${name} of ${models} ${models === 1 ? 'model' : 'models'}`;
+}
+
+function providersOf(target: unknown): Json[] {
+  return isRecord(target)
+    ? objects(target['providers']).flatMap(({ active, rejected }) => [
+        ...objects(active),
+        ...objects(rejected),
+      ])
+    : [];
+}
+
+const isGuarded = ({ endpoint }: Json): boolean =>
+  isRecord(endpoint) && objects(endpoint['inlinePolicies']).some(isPromptGuard);
+
+const isPromptGuard = ({ ai }: Json): boolean => isRecord(ai) && isRecord(ai['promptGuard']);
 
 function targetsOf(target: unknown): string {
   if (typeof target === 'string') return ` ${target}`;
@@ -103,9 +143,9 @@ function targetsOf(target: unknown): string {
   return names.length === 0 ? '' : ` (${names.join(', ')})`;
 }
 
-function backendOf(ref: Json, kinds: ReadonlyMap<string, string>): string {
+function backendOf(ref: Json, backends: Backends): string {
   const name = text(ref['backend']);
-  if (name !== '') return kinds.get(name) ?? name;
+  if (name !== '') return backends.get(name)?.kind ?? name;
   for (const [key, value] of Object.entries(ref)) {
     if (key === 'weight' || key === 'inlinePolicies') continue;
     if (typeof value === 'string') return value;

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { Path } from '../../core/diagnostic.ts';
 import type { BackendView } from '../../core/overview.ts';
 import type { CompileContext } from './compile-context.ts';
 import type { DumpBackend, DumpEndpointInfo, DumpModel } from './config-dump.ts';
@@ -67,6 +68,8 @@ export interface BackendKind<Key extends string = string, Schema extends z.ZodTy
   withTls?(config: z.output<Schema>, backendTLS: unknown): z.output<Schema>;
   /** One line for people: its kind, and what it leads to. */
   describe(config: z.output<Schema>): string;
+  /** Checks and limits of its own that apply to its calls: they are shown beside its `policies`. */
+  ownPolicies?(config: z.output<Schema>): readonly OwnPolicy[];
   /** Names of the parts of it that have paths of their own, below that of its route. */
   partNames?(config: z.output<Schema>): readonly string[];
   /** Its part of the overview of the admin server. `state`: of this backend in all workers. */
@@ -85,6 +88,20 @@ export interface BackendKind<Key extends string = string, Schema extends z.ZodTy
   exposes?(config: z.output<Schema>): string | undefined;
   /** `name` is the backend's name in configuration dumps. Unlike its path, a reload does not change it. */
   open(config: z.output<Schema>, context: CompileContext, name: string): Backend;
+}
+
+/** What a backend does itself to its calls, as a policy of this name would do. */
+export interface OwnPolicy {
+  /** As in the configuration, such as `guardrails`. */
+  readonly key: string;
+  /** If it is not for all calls: the model that it is for, as it is configured. */
+  readonly model?: string;
+  /** Below the settings of the backend. */
+  readonly path: Path;
+  readonly schema: z.ZodType;
+  readonly config: unknown;
+  /** In configuration dumps, in upstream's names and shapes. */
+  readonly dump: Readonly<Record<string, unknown>>;
 }
 
 export interface ProviderModel {

@@ -4,7 +4,7 @@ import { defineBackend } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { countedBatches } from './batches/counted-batches.ts';
 import { type LlmRuntime, maxBodySize } from './call/llm-runtime.ts';
-import { compileGuardrails, guardrailsSchema } from './guardrails/guardrails.ts';
+import { compileGuardrails, guardrailPolicy, guardrailsSchema } from './guardrails/guardrails.ts';
 import { handleCall } from './handle-call.ts';
 import { clientModels, dumpLlm, dumpLlmModels, modelView } from './inspect.ts';
 import { llmApi, llmHeaderFields } from './llm-api.ts';
@@ -54,7 +54,14 @@ export const llm = defineBackend({
     kind: 'providers',
     areOfAws: models.every(({ provider }) => kindOf(provider, providers)?.key === 'bedrock'),
   }),
-  describe: ({ models }) => `llm ${models.map(({ name }) => name).join(', ')}`,
+  describe: (config) => `llm ${clientModels(config).join(', ')}`,
+  ownPolicies: ({ guardrails, policies, models }) => [
+    ...guardrailPolicy(guardrails, ['guardrails']),
+    ...guardrailPolicy(policies?.guardrails, ['policies', 'guardrails']),
+    ...models.flatMap((model, index) =>
+      guardrailPolicy(model.guardrails, ['models', index, 'guardrails'], model.name),
+    ),
+  ],
   modelNames: clientModels,
   providerModels: ({ models, providers }) =>
     models.flatMap(({ name, provider, params }) => {

@@ -1,10 +1,11 @@
-import { kindsOf } from '../config/plan/backend-kinds.ts';
+import { withoutSecrets } from '../../core/schema/secrets.ts';
+import { kindsOf, knownBackends } from '../config/plan/backend-kinds.ts';
 import type { BackendPlan } from '../config/plan/plan.ts';
 import { backendKinds } from '../features.ts';
 import type { CompileContext, NamedBackend } from '../kernel/compile-context.ts';
 import type { Backend, Policy, WeightedBackend } from '../kernel/request/request-context.ts';
 import type { ContextOptions } from './compile-context.ts';
-import type { CompileScope } from './compile-policies.ts';
+import { type CompileScope, contextAt } from './compile-policies.ts';
 import type { ComponentCache } from './component-cache.ts';
 
 /** Compiles a backend of a route, or takes the one that routes share. Empty if it gets no requests. */
@@ -15,7 +16,19 @@ export function compileBackend(
 ): WeightedBackend[] {
   const { name, weight } = plan;
   const backend = openOnce(plan, scope);
-  return weight === 0 || backend === NO_BACKEND ? [] : [{ weight, backend, policies, name: `/${name}` }];
+  if (weight === 0 || backend === NO_BACKEND) return [];
+  return [{ weight, backend, policies, ownPolicies: ownPolicies(plan, scope), name: `/${name}` }];
+}
+
+/** What the kind of the backend does to all its calls, without secrets. */
+function ownPolicies(plan: BackendPlan, scope: CompileScope): WeightedBackend['ownPolicies'] {
+  return knownBackends([plan]).flatMap(({ kind, settings, path: below }) =>
+    (kind.ownPolicies?.(settings) ?? []).flatMap(({ key, model, path, schema, config }) => {
+      if (model !== undefined) return [];
+      const place = contextAt([...below, ...path], scope).place();
+      return [{ key, origin: { place, shown: withoutSecrets(schema, config) } }];
+    }),
+  );
 }
 
 function openOnce(plan: BackendPlan, { components, ...site }: CompileScope): Backend {

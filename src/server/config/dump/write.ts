@@ -258,8 +258,14 @@ function dumpRouteGroups({ gateways }: Plan): Record<string, Record<string, Dump
   return groups;
 }
 
-function dumpReference({ weight, name, policies }: BackendPlan): DumpBackendReference {
-  const shown = inlinePolicies(Object.fromEntries(policies.map(({ key, config }) => [key, config])));
+/** Policies that the backend runs itself are among those of the reference; those of single models are with the models. */
+function dumpReference(plan: BackendPlan): DumpBackendReference {
+  const { weight, name, policies } = plan;
+  const own = knownBackends([plan]).flatMap(({ kind, settings }) => kind.ownPolicies?.(settings) ?? []);
+  const shown = [
+    ...inlinePolicies(Object.fromEntries(policies.map(({ key, config }) => [key, config]))),
+    ...own.flatMap(({ model, dump }) => (model === undefined ? [dump] : [])),
+  ];
   return { weight, backend: `/${name}`, ...(shown.length === 0 ? {} : { inlinePolicies: shown }) };
 }
 

@@ -122,6 +122,8 @@ export interface WeightedBackend {
   readonly backend: Backend;
   /** Run once this backend was picked, in the order of `policyKinds`. */
   readonly policies: readonly Policy[];
+  /** For traces: what the backend itself does to all its calls. */
+  readonly ownPolicies: readonly Pick<Policy, 'key' | 'origin'>[];
   /** Its name in the configuration dump, for metrics. */
   readonly name: string;
 }

@@ -1,8 +1,10 @@
 import { z } from 'zod';
+import type { Path } from '../../../core/diagnostic.ts';
 import type { AppError } from '../../../core/errors.ts';
 import { membersOf } from '../../../core/foreign.ts';
 import { mapping } from '../../../core/schema/mapping.ts';
 import { GuardrailError, type Phase, UncheckableError } from '../../guardrails/outcome.ts';
+import type { OwnPolicy } from '../../kernel/backend.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { VariableResolver } from '../../kernel/expression.ts';
 import type { Guard, GuardKind, Verdict } from './guard.ts';
@@ -90,6 +92,19 @@ export interface ResponseGuard extends Guard {
 }
 
 type Config = z.output<typeof guardrailsSchema>;
+
+/** Guardrails as a policy of their backend, or of one of its models. Empty if they check nothing. */
+export function guardrailPolicy(config: Config | undefined, path: Path, model?: string): OwnPolicy[] {
+  if (config === undefined || config.request.length + config.response.length === 0) return [];
+  return [
+    {
+      key: 'guardrails',
+      ...(model === undefined ? {} : { model }),
+      ...{ path, schema: guardrailsSchema, config },
+      dump: { ai: { promptGuard: config } },
+    },
+  ];
+}
 
 export function compileGuardrails(config: Config, context: CompileContext): Guardrails {
   if (config.request.length + config.response.length > 0) context.settings.secretNames.guarded.add('llm');

@@ -111,9 +111,9 @@ export class TraceObserver extends Tracer implements RequestObserver {
     this.requestSnapshot('route policies');
   }
 
-  backendSelected(route: Route, { policies }: WeightedBackend): void {
+  backendSelected(route: Route, { policies, ownPolicies }: WeightedBackend): void {
     this.knowPolicies(policies);
-    emitPolicies(this, [...backendPoliciesOf(route), ...policies], 'backend');
+    emitPolicies(this, [...backendPoliciesOf(route), ...policies, ...ownPolicies], 'backend');
   }
 
   responding(ctx: RequestContext, reply: Reply, entered: readonly Policy[]): Reply {
@@ -181,7 +181,14 @@ function traceRoute(
 const backendPoliciesOf = ({ policies }: Route): Policy[] =>
   policies.filter(({ trace }) => trace?.isBackendPolicy === true);
 
-function emitPolicies(tracer: Tracer, own: readonly Policy[], phase: 'gateway' | 'route' | 'backend'): void {
+/** The part of a policy that the list of those in effect shows. */
+type ListedPolicy = Pick<Policy, 'key' | 'trace' | 'origin'>;
+
+function emitPolicies(
+  tracer: Tracer,
+  own: readonly ListedPolicy[],
+  phase: 'gateway' | 'route' | 'backend',
+): void {
   const effectivePolicy = Object.fromEntries(
     own.map((policy) => [listedName(policy), policy.origin?.shown ?? {}]),
   );
@@ -194,9 +201,9 @@ function emitPolicies(tracer: Tracer, own: readonly Policy[], phase: 'gateway' |
   });
 }
 
-const listedName = ({ key, trace }: Policy): string => trace?.listedAs ?? key;
+const listedName = ({ key, trace }: ListedPolicy): string => trace?.listedAs ?? key;
 
-function placesOf(policies: readonly Policy[]): Record<string, TracePlace> {
+function placesOf(policies: readonly ListedPolicy[]): Record<string, TracePlace> {
   return Object.fromEntries(
     policies.flatMap((policy) =>
       policy.origin === undefined ? [] : [[listedName(policy), policy.origin.place]],
