@@ -38,6 +38,9 @@ export function tarOf(entries: readonly ArchiveEntry[]): Buffer {
   return gzipSync(Buffer.concat([...parts, Buffer.alloc(1024)]));
 }
 
+/** Each call of zlib takes 256 KiB: an archive with thousands of empty files would be made in seconds. */
+const NOTHING = deflateRawSync('');
+
 /** A ZIP archive, deflated. */
 export function zipOf(entries: readonly ArchiveEntry[]): Buffer {
   const files: Buffer[] = [];
@@ -45,7 +48,7 @@ export function zipOf(entries: readonly ArchiveEntry[]): Buffer {
   let at = 0;
   for (const entry of entries) {
     const bytes = bytesOf(entry);
-    const packed = deflateRawSync(bytes);
+    const packed = bytes.length === 0 ? NOTHING : deflateRawSync(bytes);
     const name = Buffer.from(entry.path);
     const fields = Buffer.alloc(22);
     fields.writeUInt16LE(entry.isEncrypted === true ? 1 : 0, 0);

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
@@ -211,7 +211,8 @@ test('a ZIP64 archive whose positions are beyond all files is refused', async ()
 test('bytes behind the end of a tar archive are skipped', async () => {
   await using folder = await temporaryFolder();
   const archive = join(folder.path, 'model.tar');
-  writeFileSync(archive, Buffer.concat([gunzipSync(tarOf([SAFE])), Buffer.alloc(100 * 1024 * 1024)]));
+  writeFileSync(archive, gunzipSync(tarOf([SAFE])));
+  truncateSync(archive, 100 * 1024 * 1024);
   expect(await contents(archive, join(folder.path, 'out'))).toEqual({ 'tokenizer.json': '{}' });
 });
 
