@@ -137,11 +137,19 @@ export function removeHeadersWithKey({ raw }: HeaderList, forms: readonly string
   }
 }
 
+/** Shorter forms may be words of an answer, such as the key `ollama` of a model on this machine; keys of providers are longer. */
+const RARE = 16;
+
+/** The encodings of a key that no answer has by chance. Of errors, all are redacted. */
+export const rareEncodings = (encodings: readonly string[]): readonly string[] =>
+  encodings.filter(({ length }) => length >= RARE);
+
 /** Redacts the key in a body. Returns the same buffer if the key does not occur. */
 export function redactKey(bytes: Buffer, forms: readonly string[]): Buffer {
+  if (!forms.some((form) => bytes.includes(form, 0, 'latin1'))) return bytes;
   const text = bytes.toString('latin1');
   const cleaned = forms.reduce((current, form) => current.replaceAll(form, '<redacted>'), text);
-  return cleaned === text ? bytes : Buffer.from(cleaned, 'latin1');
+  return Buffer.from(cleaned, 'latin1');
 }
 
 /** Redacts the key in the reason of a closing frame, which has room for the beginning of a long key only. */

@@ -28,9 +28,9 @@ const ERROR = {
 async function shownBy(
   provider: HttpUpstream,
   client: Format,
-  { api, isStream }: { api?: Api; isStream?: boolean } = {},
+  { api, isStream, key = KEY }: { api?: Api; isStream?: boolean; key?: string } = {},
 ): Promise<Record<string, string>> {
-  const parts = { params: { apiKey: KEY }, options: { level: 'trace' } };
+  const parts = { params: { apiKey: key }, options: { level: 'trace' } };
   await using gate = await (api === undefined
     ? llmGateway(provider, parts)
     : gatewayTo(provider, api, parts));
@@ -124,4 +124,36 @@ describe('a key that a provider echoes in an error event of a stream', () => {
       expect(leaks(shown)).toEqual([]);
     },
   );
+});
+
+describe('a key that a provider echoes in an answer', () => {
+  const answers = (format: Format, text: string, isStream: boolean): Answer => {
+    const answer = { model: 'm', text, usage: undefined };
+    return isStream
+      ? streaming((response) => response.end(WIRE[format].stream?.(answer)))
+      : answering(JSON.stringify(WIRE[format].body?.(answer)));
+  };
+  test.each(
+    [...APIS.map((api) => [api, api] as const), ...TRANSLATED].flatMap((pair) =>
+      [false, true].map((isStream) => [...pair, isStream] as const),
+    ),
+  )('reaches no client of %s, from %s, stream: %s', async (client, api, isStream) => {
+    const key = 'sk-echoed-0123456789abcdef';
+    await using provider = await llmProvider(answers(api, `you sent Bearer ${key}!`, isStream));
+    const { client: seen = '' } = await shownBy(provider, client, {
+      key,
+      isStream,
+      ...(api === client ? {} : { api }),
+    });
+    expect(seen).toMatch(/^200 .*<redacted>/s);
+    expect(seen).not.toContain(key);
+  });
+
+  test('is left where it may be a word: ollama', async () => {
+    await using provider = await llmProvider(answers('completions', 'Try ollama pull.', false));
+    for (const client of ['completions', 'messages'] as const) {
+      const { client: seen } = await shownBy(provider, client, { key: 'ollama', api: 'completions' });
+      expect(seen).toContain('Try ollama pull.');
+    }
+  });
 });

@@ -10,7 +10,7 @@ import type { Reply, RequestContext } from '../../kernel/request/request-context
 import { sharedStore } from '../../kernel/shared-store.ts';
 import { Slot } from '../../kernel/slot.ts';
 import { UpstreamBody } from '../../transport/upstream/upstream-body.ts';
-import { gatewayCredential, redactKey } from '../credentials.ts';
+import { gatewayCredential, rareEncodings, redactKey } from '../credentials.ts';
 import { clientFormatOf } from '../formats/index.ts';
 import type { LlmCall } from '../llm-call.ts';
 import type { CallBody } from '../request/call-body.ts';
@@ -190,7 +190,7 @@ class Recording {
 
   answer(): CachedAnswer | undefined {
     if (this.#chunks === undefined || this.#size === 0) return undefined;
-    const bytes = redactKey(Buffer.concat(this.#chunks), this.#keys);
+    const bytes = redactKey(Buffer.concat(this.#chunks), rareEncodings(this.#keys));
     if (!isUtf8(bytes)) return undefined;
     return {
       contentType: this.#contentType,

@@ -11,7 +11,7 @@ import { errorEvent, errorSentence } from '../chat/error-body.ts';
 import { excerptOf } from '../chat/excerpt.ts';
 import { errorText } from '../chat/provider-error.ts';
 import { collectBody } from '../collect-body.ts';
-import { redactKey, removeHeadersWithKey } from '../credentials.ts';
+import { rareEncodings, redactKey, removeHeadersWithKey } from '../credentials.ts';
 import { errorInBody, llmError } from '../errors.ts';
 import { clientFormatOf, formatOf } from '../formats/index.ts';
 import { completionOf } from '../formats/output.ts';
@@ -82,10 +82,12 @@ export function processResponse(
     const isJson = /\bjson\b/i.test(headers.get('content-type') ?? 'json');
     const isChecked = hasShape(call.format) && call.isUnmetered !== true;
     if (isChecked && (isJson || !(call.streaming || mayBeText(call.format))))
-      return checkedReply(ctx, call, reply, body);
+      return checkedReply(ctx, call, reply, body, options);
     return meteredReply(ctx, call, reply, body);
   }
-  return collectBody(ctx, body, call).then((bytes) => guarded(ctx, call, reply, bytes, options));
+  return collectBody(ctx, body, call).then((bytes) =>
+    guarded(ctx, call, reply, withoutKey(bytes, headers, options), options),
+  );
 }
 
 function meteredReply(ctx: RequestContext, call: LlmCall, reply: Reply, body: UpstreamBody): Reply {
@@ -103,10 +105,12 @@ async function checkedReply(
   call: LlmCall,
   reply: Reply,
   body: UpstreamBody,
+  options: ResponseOptions,
 ): Promise<Reply> {
   const asked = clientFormatOf(call.format)?.answerAsked?.(call.request);
   const limit = asked === undefined ? LIMITS.checkedAnswerBytes : LIMITS.responseBodyBytes;
-  const { bytes, isComplete } = await heldAnswer(ctx, body, limit);
+  const { bytes: sent, isComplete } = await heldAnswer(ctx, body, limit);
+  const bytes = isComplete ? withoutKey(sent, reply.headers, options) : sent;
   if (isComplete) {
     body.replaced();
     call.lastTokenAfter = performance.now() - ctx.timings.started;
@@ -120,6 +124,13 @@ async function checkedReply(
   const value = readNonStreaming(call, bytes);
   requireShape(ctx, call, value);
   return asAsked(call, { ...reply, body: bytes }, value);
+}
+
+/** A complete answer without an echoed key. */
+function withoutKey(bytes: Buffer, headers: HeaderList, { keyEncodings }: ResponseOptions): Buffer {
+  const cleaned = redactKey(bytes, rareEncodings(keyEncodings));
+  if (cleaned !== bytes) headers.delete('content-length');
+  return cleaned;
 }
 
 /** The answer, changed to what its request asks for if the provider did not heed it. */

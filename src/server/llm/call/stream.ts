@@ -5,7 +5,7 @@ import { backendTimeouts } from '../../kernel/backend.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
 import { type BodySink, responseSink, type UpstreamBody } from '../../transport/upstream/upstream-body.ts';
 import { StreamedCompletion } from '../chat/conversation.ts';
-import { redactKey } from '../credentials.ts';
+import { rareEncodings, redactKey } from '../credentials.ts';
 import { errorInEvent, llmError } from '../errors.ts';
 import type { ClientError } from '../formats/format.ts';
 import { formatOf } from '../formats/index.ts';
@@ -30,6 +30,7 @@ export class LlmStream {
   readonly #guard: StreamGuard | undefined;
   /** Encodings of the provider's key, to be redacted. */
   readonly #keyEncodings: readonly string[];
+  readonly #rareEncodings: readonly string[];
   readonly #frames: FrameSplitter;
   /** Events that are sent only when the call is charged; undefined if no budget counts it. */
   readonly #endMarks: readonly Buffer[] | undefined;
@@ -56,6 +57,7 @@ export class LlmStream {
     this.#meter = meter;
     this.#guard = guard;
     this.#keyEncodings = keyEncodings;
+    this.#rareEncodings = rareEncodings(keyEncodings);
     this.#endMarks =
       callBudget.get(ctx)?.isReserved === true ? (formatOf(call.format).endMarks ?? []) : undefined;
   }
@@ -208,9 +210,9 @@ export class LlmStream {
     return true;
   }
 
-  /** An event without an echoed key, which only errors contain. */
+  /** An event without an echoed key. */
   #withoutKey(frame: Buffer): Buffer {
-    return frame.includes('error') ? redactKey(frame, this.#keyEncodings) : frame;
+    return redactKey(frame, frame.includes('error') ? this.#keyEncodings : this.#rareEncodings);
   }
 
   /** Gives an event to guardrails. False if they cannot check it, which ends the stream. */

@@ -150,8 +150,7 @@ export async function openRealtime(ctx: RequestContext, session: RealtimeSession
 function redactionOf(encodings: readonly string[]): RelayOptions['redact'] {
   if (encodings.length === 0) return undefined;
   return {
-    message: (bytes) =>
-      encodings.some((form) => bytes.includes(form)) ? redactKey(bytes, encodings) : bytes,
+    message: (bytes) => redactKey(bytes, encodings),
     reason: (bytes) => redactReason(bytes, encodings),
   };
 }

@@ -17,7 +17,7 @@ import { parseExactly } from '../chat/exact-json.ts';
 import { statusOfError } from '../chat/provider-error.ts';
 import { serverSentEvents } from '../chat/server-sent-events.ts';
 import { collectBody } from '../collect-body.ts';
-import { redactKey } from '../credentials.ts';
+import { rareEncodings, redactKey } from '../credentials.ts';
 import { LlmError, llmError } from '../errors.ts';
 import type { LlmCall } from '../llm-call.ts';
 import { CustomCallRestorer } from './custom-call-events.ts';
@@ -163,7 +163,7 @@ function read(
       return collectEvents(provider, reader, bytes);
     }
     const isError = status < 200 || status > 299;
-    const redacted = redactKey(bytes, keyEncodings);
+    const redacted = redactKey(bytes, isError ? keyEncodings : rareEncodings(keyEncodings));
     const value = isError ? errorValue(redacted, status) : parseExactly(redacted.toString('utf8'));
     const body = objectOf(value) ?? (isError ? {} : invalid('it is not a JSON object'));
     used = () => provider.readUsage(body);
