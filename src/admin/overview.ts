@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import type { CertificateView, GatewayView, Overview, RouteView, ToolRuleView } from '../core/overview.ts';
+import { realPath } from '../core/real-path.ts';
 import { VERSION } from '../core/version.ts';
 import { knownBackends } from '../server/config/plan/backend-kinds.ts';
 import { originOf } from '../server/config/plan/origin.ts';
@@ -29,6 +30,7 @@ export async function overviewOf(admin: Admin): Promise<Overview> {
     startedAt: new Date(startedAt).toISOString(),
     uptimeSeconds: Math.floor((Date.now() - startedAt) / 1000),
     config: source.file,
+    ...(admin.configFile === undefined ? {} : { configPath: realPath(admin.configFile) }),
     openRequests,
     isRecording: runtime.database !== undefined,
     logLevel: levels.current,

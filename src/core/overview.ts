@@ -10,6 +10,8 @@ export interface Overview {
   readonly uptimeSeconds: number;
   /** Path of the configuration file. */
   readonly config: string;
+  /** Absolute path of that file, links resolved: the same name may be in several folders. Absent for standard input. */
+  readonly configPath?: string;
   readonly openRequests: number;
   /** Whether requests are recorded in a database, so that `/api/usage` has their history. */
   readonly isRecording: boolean;

@@ -85,4 +85,18 @@ describe('agctl keys', () => {
     const { code, stderr } = await cli(['keys', 'revoke', 'nobody', '--admin', gate.admin]);
     expect([code, stderr]).toEqual([2, expect.stringContaining('no key has the id or name `nobody`')]);
   });
+
+  test('a key that no route accepts is created with a warning', async () => {
+    await using folder = await temporaryFolder();
+    const policies = { apiKey: { mode: 'strict', keys: [{ key: 'k' }] } };
+    await using gate = await budgetGateway({ address: '127.0.0.1:1' }, folder.path, policies, {
+      options: { admin: true },
+    });
+    const args = ['keys', 'create', '--name', 'a', '-o', 'json', '--admin', gate.admin];
+    const { code, stderr } = await cli(args);
+    expect([code, stderr]).toEqual([
+      0,
+      expect.stringContaining('warning: no route of this gateway accepts the key: its configuration has no'),
+    ]);
+  });
 });

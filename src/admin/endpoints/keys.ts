@@ -11,6 +11,7 @@ import { shownKeys, shownSubjects } from '../../server/budgets/usage.ts';
 import type { VirtualKey } from '../../server/budgets/virtual-key.ts';
 import { routesOf, settingsOf } from '../../server/config/plan/plan.ts';
 import { UnknownCommit } from '../../server/kernel/database.ts';
+import { acceptsVirtualKeys } from '../../server/policies/api-key.ts';
 import { budgets as budgetPolicy } from '../../server/policies/budgets.ts';
 import type { Runtime } from '../../server/runtime/runtime.ts';
 import { unpricedModels } from '../../server/runtime/unpriced-models.ts';
@@ -54,7 +55,8 @@ export const keys = defineEndpoint({
         );
       const { key, secret } = created;
       call.changed({ target: targetOf(key), after: hashOfRecord(key) });
-      const warnings = unpricedWarnings(admin.served().runtime, settings);
+      const { runtime } = admin.served();
+      const warnings = [...unusedWarnings(runtime), ...unpricedWarnings(runtime, settings)];
       return sendJson(reply, { secret, key: (await shownKeys(spending, [key]))[0], warnings });
     }),
 });
@@ -68,6 +70,16 @@ const targetOf = ({ id, name }: VirtualKey): string => `${id} (${name})`;
 /** Of what is known of a key, but for the key itself and its hash. */
 const hashOfRecord = ({ hash: _hash, hint: _hint, ...record }: VirtualKey): string =>
   hash('sha256', JSON.stringify(record));
+
+/** That no route or listener takes virtual keys. */
+function unusedWarnings({ gateways }: Runtime): string[] {
+  const places = gateways.flatMap(({ plan }) => [...plan.listeners, ...routesOf(plan)]);
+  return places.some(({ policies }) => policies.some(acceptsVirtualKeys))
+    ? []
+    : [
+        'no route of this gateway accepts the key: its configuration has no `virtualKeys`. Set `apiKey: { mode: strict, virtualKeys: {} }` in `policies`',
+      ];
+}
 
 /** What a budget in USD of a new key refuses. */
 function unpricedWarnings(

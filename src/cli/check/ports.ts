@@ -1,11 +1,11 @@
-import { readFileSync, readlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { basename, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { pathText } from '../../core/diagnostic.ts';
-import { isLoopbackHost } from '../../core/dns-rebinding.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { isOptionalAddress, type ListenAddress, parseListenAddress } from '../../core/listen.ts';
 import { ListenError, listenOn } from '../../core/listening-server.ts';
+import { escapeControls } from '../../core/log.ts';
+import { realPath } from '../../core/real-path.ts';
 import { type AdminAddress, addressOf } from '../proxy/address.ts';
 import { identityAt, type RunningGateway } from '../proxy/admin-client.ts';
 import {
@@ -27,9 +27,10 @@ export const ports: CheckGroup = {
     const { gateways, config } = context;
     if (config === undefined) return [check('ports', notKnown)];
     const admin = adminAddressOf(config.config, context.env);
-    let asked: Promise<KnownGateway | undefined> | undefined;
-    const running = (): Promise<KnownGateway | undefined> => {
-      asked ??= admin === undefined ? Promise.resolve(undefined) : knownGateway(admin);
+    let asked: Promise<RunningGateway | undefined> | undefined;
+    const running = (): Promise<RunningGateway | undefined> => {
+      asked ??=
+        admin === undefined ? Promise.resolve(undefined) : identityAt(admin, LIMITS.checkConnectTimeout);
       return asked;
     };
     const all = [
@@ -72,7 +73,7 @@ interface Problem {
 
 async function checkPort(
   { port, shown, key, state, role, problem }: CheckedPort,
-  running: () => Promise<KnownGateway | undefined>,
+  running: () => Promise<RunningGateway | undefined>,
   file: string,
 ): Promise<CheckResult> {
   const found = await problem();
@@ -84,7 +85,7 @@ async function checkPort(
       `${shown} is in use by the gateway of ${gateway.shown}, which is running already${role === 'gateway' ? ' (`agctl proxy shutdown` stops it)' : ''}`,
     );
   if (isOfGateway)
-    return state(`${shown} is in use by the gateway of ${gateway.shown}`, `stop it, or change ${key}`);
+    return state(`${shown} is in use by the gateway of ${shownPath(gateway)}`, `stop it, or change ${key}`);
   const expected = gateway === undefined ? '; this is expected if the gateway is already running' : '';
   return state(`${shown} ${found.text}`, `stop the process that uses it, or change ${key}${expected}`);
 }
@@ -99,33 +100,13 @@ function isPortOf(
   return role === 'admin' || signalPorts === undefined || signalPorts.includes(port);
 }
 
-/** A gateway that runs, and the folder that it runs in, as far as that is known. */
-interface KnownGateway extends RunningGateway {
-  readonly folder: string;
-}
+/** Another gateway, with its folder, if it tells. */
+const shownPath = ({ configPath, pid, shown }: RunningGateway): string =>
+  configPath === undefined ? shown : `${escapeControls(configPath)} (pid ${pid})`;
 
-async function knownGateway(address: AdminAddress): Promise<KnownGateway | undefined> {
-  const gateway = await identityAt(address, LIMITS.checkConnectTimeout);
-  return gateway && { ...gateway, folder: isLoopbackHost(address.host) ? folderOf(gateway.pid) : '.' };
-}
-
-/** Whether a gateway has the file that is checked, as far as the names of both tell: its name may be relative to another folder. */
-const isSame = ({ config, folder }: KnownGateway, file: string): boolean =>
-  [resolve(config), resolve(folder, config)].includes(resolve(file));
-
-/**
- * The working folder of a process of this machine, as far as the kernel tells. Only of agctl: whatever answers at the address may
- * report any process.
- */
-function folderOf(pid: number): string {
-  try {
-    const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
-    const isAgctl = words.some((word) => /^agctl(?:\.js)?$/.test(basename(word)));
-    return isAgctl ? readlinkSync(`/proc/${pid}/cwd`) : '.';
-  } catch {
-    return '.';
-  }
-}
+/** Whether a gateway has the file that is checked: its name may be that of another file in the folder of the gateway. */
+const isSame = ({ configPath, config }: RunningGateway, file: string): boolean =>
+  (configPath ?? config) === realPath(resolve(file));
 
 const DEFAULT_ADMIN = 'localhost:15000';
 type Settings = NonNullable<CheckContext['config']>['config'];

@@ -43,11 +43,11 @@ export const run: Run<Options> = async (options, context) => {
   const key = answeredKey(address, answer, '/api/keys');
   const { secret } = answer;
   if (typeof secret !== 'string') throw notAnAdmin(address.shown, 'its /api/keys answers without a key');
+  for (const warning of elementsOf(answer['warnings']))
+    context.stderr.write(`warning: ${escapeControls(textIn(warning))}\n`);
   if (output === 'json') context.stdout.write(`${JSON.stringify({ secret, key }, null, 2)}\n`);
   else {
     context.stdout.write(`${escapeControls(secret)}\n`);
-    for (const warning of elementsOf(answer['warnings']))
-      context.stderr.write(`warning: ${escapeControls(textIn(warning))}\n`);
     context.stderr.write(
       `created \`${escapeControls(key.name)}\` (${escapeControls(key.id)}); the key above is not kept: store it now\n`,
     );

@@ -1,6 +1,8 @@
+import { resolve } from 'node:path';
 import { CommandError } from '../../core/exit-codes.ts';
 import { type ListenAddress, parseListenAddress } from '../../core/listen.ts';
 import { escapeControls } from '../../core/log.ts';
+import { realPath } from '../../core/real-path.ts';
 import { DEFAULT_CONFIG_FILE, hasConfigFile } from '../config-file.ts';
 import { configuredPart } from '../configured-part.ts';
 import type { Context } from '../context.ts';
@@ -19,7 +21,9 @@ export interface AdminAddress {
   readonly prefix: string;
   /** Where to say which gateway answers: a default address may be that of another gateway than the one that was meant. */
   readonly tell?: Context['stderr'];
-  /** Where to say that the audit of the gateway lacks a change. */
+  /** Absolute path of the configuration whose gateway is meant, if a command names or finds one. */
+  readonly meant?: string;
+  /** Where to say that another gateway answers than was meant, or that the audit of the gateway lacks a change. */
   readonly warn?: Context['stderr'];
 }
 
@@ -60,18 +64,27 @@ function selected(options: AdminOptions, context: Context): AdminAddress {
   if (admin !== undefined) return parseAddress(admin, '--admin');
   const fromEnvironment = context.env['AGCTL_ADMIN'] ?? '';
   if (first === undefined && fromEnvironment !== '') return parseAddress(fromEnvironment, 'AGCTL_ADMIN');
-  const address = (isLocal ? undefined : configuredAdmin(file, context)) ?? localAddress(proxyAdminPort);
-  const { stderr } = context;
-  return stderr.isTTY === true ? { ...address, tell: stderr } : address;
+  const config = isLocal ? undefined : (file ?? (hasConfigFile(context) ? DEFAULT_CONFIG_FILE : undefined));
+  const address =
+    (config === undefined ? undefined : configuredAdmin(config, { isNamed: file !== undefined }, context)) ??
+    localAddress(proxyAdminPort);
+  const { stderr, cwd } = context;
+  return {
+    ...address,
+    ...(config !== undefined && { meant: realPath(resolve(cwd, config)) }),
+    ...(stderr.isTTY === true && { tell: stderr }),
+  };
 }
 
 /**
- * The admin server of the gateway with this configuration, or with that in the working folder, from which nothing is taken if it cannot
- * be read. Undefined if it does not say.
+ * The admin server of the gateway with this configuration, from which nothing is taken if no option names it and it cannot be read.
+ * Undefined if it does not say.
  */
-function configuredAdmin(named: string | undefined, context: Context): AdminAddress | undefined {
-  const file = named ?? (hasConfigFile(context) ? DEFAULT_CONFIG_FILE : undefined);
-  if (file === undefined) return undefined;
+function configuredAdmin(
+  file: string,
+  { isNamed }: { readonly isNamed: boolean },
+  context: Context,
+): AdminAddress | undefined {
   try {
     const { env } = withFileBeside(context, file).context;
     const text =
@@ -88,7 +101,7 @@ function configuredAdmin(named: string | undefined, context: Context): AdminAddr
     if (listening.kind === 'off') throw fail('`off`: its gateway has no admin server');
     return addressOf(listening);
   } catch (error) {
-    if (named === undefined && error instanceof CommandError) return undefined;
+    if (!isNamed && error instanceof CommandError) return undefined;
     throw error;
   }
 }

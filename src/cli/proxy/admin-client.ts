@@ -57,13 +57,23 @@ export async function open(address: AdminAddress, request: AdminRequest): Promis
 
 const told = new WeakSet<AdminAddress>();
 
-/** Prints once which gateway answers at an address, if the address asks for that. Nothing about servers that do not say. */
+/**
+ * Prints once which gateway answers at an address, if the address asks for that, or if it is of another configuration than was
+ * meant. Nothing about servers that do not say.
+ */
 export async function tellWhichGateway(address: AdminAddress): Promise<void> {
-  const { tell } = address;
-  if (tell === undefined || told.has(address)) return;
+  const { tell, meant, warn } = address;
+  if ((tell === undefined && meant === undefined) || told.has(address)) return;
   told.add(address);
-  const gateway = await gatewayAt(address);
-  if (gateway !== undefined) tell.write(`# ${address.shown} is the gateway of ${gateway}\n`);
+  const gateway = await identityAt(address);
+  if (gateway === undefined) return;
+  const { configPath, pid, shown } = gateway;
+  if (meant === undefined || configPath === undefined || configPath === meant)
+    tell?.write(`# ${address.shown} is the gateway of ${shown}\n`);
+  else
+    warn?.write(
+      `warning: ${address.shown} is the gateway of ${escapeControls(configPath)} (pid ${pid}), not that of ${escapeControls(meant)}: --admin <host:port> asks another\n`,
+    );
 }
 
 /** In ms: this only adds to what a command does. */
@@ -79,6 +89,8 @@ export interface RunningGateway {
   readonly shown: string;
   /** Its configuration file, as its command line names it. */
   readonly config: string;
+  /** Its absolute path, links resolved; undefined for standard input, and if the gateway is of a version that does not tell. */
+  readonly configPath: string | undefined;
   readonly pid: number;
   /** Its ports for requests. */
   readonly ports: readonly number[];
@@ -98,12 +110,13 @@ export async function identityAt(
       silence,
     });
     const body = String(await readBody(address, response, LIMITS.dumpBytes));
-    const { config, pid, gateways, signalPorts } = membersOf(parseJson(body));
+    const { config, configPath, pid, gateways, signalPorts } = membersOf(parseJson(body));
     const isNumber = (value: unknown): value is number => typeof value === 'number';
     return typeof config === 'string' && typeof pid === 'number'
       ? {
           shown: `${escapeControls(config)} (pid ${pid})`,
           config,
+          configPath: stringIn(configPath),
           pid,
           ports: elementsOf(gateways)
             .map((one) => membersOf(one)['port'])

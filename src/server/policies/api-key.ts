@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { AppError, detailOf } from '../../core/errors.ts';
+import { elementsOf, membersOf } from '../../core/foreign.ts';
 import { choice, list } from '../../core/schema/mapping.ts';
 import { type BudgetMeter, CallBudget, callBudget, type NamedClaim } from '../budgets/call-budget.ts';
 import { missingDatabase } from '../budgets/missing-database.ts';
@@ -269,6 +270,21 @@ interface VirtualKeys {
   known(hashed: string): Found;
   /** Those that may be used. Not in a worker. Rejects as `find` does. */
   callers(): Promise<readonly KnownCaller[]>;
+}
+
+/** Whether a policy, or one of its conditional entries, accepts the virtual keys of the gateway. */
+export function acceptsVirtualKeys({
+  key,
+  config,
+}: {
+  readonly key: string;
+  readonly config: unknown;
+}): boolean {
+  const { conditional } = membersOf(config);
+  return (
+    key === apiKey.key &&
+    [config, ...elementsOf(conditional)].some((entry) => membersOf(entry)['virtualKeys'] !== undefined)
+  );
 }
 
 function compileVirtualKeys(
