@@ -4,7 +4,7 @@ import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { BackgroundQueue } from '../background-queue.ts';
 import { embeddedText } from '../embed/embedder.ts';
 import type { Searched } from '../search/query-vector.ts';
-import { EXTRACTED } from '../sql/vectors.ts';
+import { EXTRACTION } from '../sql/vectors.ts';
 import type { Store, UnembeddedText } from '../store.ts';
 import type { Extractor } from './chat-extractor.ts';
 import { earlierTurns } from './earlier-turns.ts';
@@ -78,7 +78,7 @@ export class ExtractionQueue {
     let problem: unknown;
     for (let after = 0; ; ) {
       const page = { after, limit: MEMORY_STORE_LIMITS.extractionPage };
-      const texts = await store.unembedded(EXTRACTED, page);
+      const texts = await store.unembedded(EXTRACTION, page);
       for (const text of texts) {
         signal.throwIfAborted();
         // An entity is what is extracted, so nothing is extracted from it.
@@ -112,7 +112,7 @@ export class ExtractionQueue {
    */
   async #probe(signal: AbortSignal): Promise<boolean> {
     const next = (after: number) =>
-      this.#store.unembedded(EXTRACTED, { after, limit: MEMORY_STORE_LIMITS.extractionPage });
+      this.#store.unembedded(EXTRACTION, { after, limit: MEMORY_STORE_LIMITS.extractionPage });
     const texts = [...(await next(this.#probed)), ...(await next(0))];
     const text = texts.find(({ type }) => type !== 'entity');
     if (text === undefined) return false;
@@ -155,6 +155,6 @@ export class ExtractionQueue {
   }
 
   #mark({ row }: UnembeddedText): Promise<void> {
-    return this.#store.putVectors(EXTRACTED, [{ row, embedding: undefined }]);
+    return this.#store.putVectors(EXTRACTION, [{ row, embedding: undefined }]);
   }
 }

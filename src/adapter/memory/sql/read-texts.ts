@@ -4,7 +4,7 @@ import { agentEntityId, chatMessageId } from '../ids.ts';
 import type { ReadText } from '../store.ts';
 import { CREATED, isExtracted, NAMED, relate, rowsOf, supersede } from './extracted.ts';
 import { cutoffValues, isAlive, NOTHING_EXPIRED, type Sql } from './sql.ts';
-import { EXTRACTED } from './vectors.ts';
+import { EXTRACTION } from './vectors.ts';
 
 /** What a model has extracted from those of some texts that it has read. */
 export async function readTexts(
@@ -16,7 +16,7 @@ export async function readTexts(
   const read = await sql.all(
     `SELECT id FROM memory_entities AS e WHERE ${sql.among('id', '$1')} AND type <> 'entity'
        AND EXISTS (SELECT 1 FROM memory_vectors AS v WHERE v.row = e.row AND v.embedder = $2)`,
-    [list, EXTRACTED],
+    [list, EXTRACTION],
   );
   const named = await sql.all(
     `SELECT r.to_id AS id, e.name AS name, r.weight AS weight
@@ -61,7 +61,7 @@ export async function importReadTexts(sql: Sql, texts: ReadonlyMap<string, ReadT
     [sql.list([...texts.keys()])],
   );
   await sql.insertVectors(
-    EXTRACTED,
+    EXTRACTION,
     stored.map((row) => ({ row: number(row, 'row'), embedding: undefined })),
   );
   const known = stored.flatMap((row) => {

@@ -3,7 +3,7 @@ import type { UnembeddedText } from '../store.ts';
 import { type RowVector, SEARCH_FIELDS, type Sql, searchFieldsOf } from './sql.ts';
 
 /** Takes the place of an embedder in rows without vector, which say that a text's entities have been extracted. */
-export const EXTRACTED = 'extracted';
+export const EXTRACTION = 'extracted';
 
 /** Searched texts that have no row of this embedder, not even one that says that the text has no meaning. */
 const UNEMBEDDED = `FROM memory_entities AS e WHERE search_text <> '' AND NOT EXISTS
@@ -41,5 +41,8 @@ export async function putVectors(sql: Sql, embedder: string, vectors: readonly R
 }
 
 export function keepVectorsOf(sql: Sql, embedder: string): Promise<number> {
-  return sql.run('DELETE FROM memory_vectors WHERE embedder <> $1 AND embedder <> $2', [embedder, EXTRACTED]);
+  return sql.run('DELETE FROM memory_vectors WHERE embedder <> $1 AND embedder <> $2', [
+    embedder,
+    EXTRACTION,
+  ]);
 }
