@@ -69,6 +69,16 @@ export function isCredentialName(name: string): boolean {
   return CREDENTIAL_NAME.test(name) || CREDENTIAL_HEADERS.has(name.toLowerCase());
 }
 
+const CREDENTIAL_OPTION = /(?:^|[-_])(?:key|pass|pwd|auth|otp|jwt)$/i;
+
+/** Whether the argument after a command's option of this name, such as `--token` or `--key`, is a credential. */
+export const isCredentialOption = (option: string): boolean =>
+  isCredentialName(option) || CREDENTIAL_OPTION.test(option);
+
+/** The credential of a header's value such as `Bearer x`, whatever the header's name (RFC 9110 §11.6.2). */
+export const credentialOf = (value: string): string | undefined =>
+  /^["']?(?:Bearer|Basic)\s+([^\s"']+)["']?$/i.exec(value)?.[1];
+
 /**
  * Whether the value of a header or query parameter of this name is a credential. `more`: names from the configuration,
  * in lower case.

@@ -1,6 +1,7 @@
 import {
   decodedName,
   isCredentialName,
+  isCredentialOption,
   isSensitiveName,
   isTokenCount,
   isTokenCountName,
@@ -124,12 +125,9 @@ export class Redactor {
   /** Arguments of a command: `--token x`, `--token=x` and `PASSWORD=x`. */
   #options(args: readonly unknown[], depth: number): unknown[] {
     return args.map((arg, index) => {
-      const before = args[index - 1];
-      if (typeof before === 'string' && /^--?[\w-]+$/.test(before) && isCredentialName(before))
-        return REDACTED;
-      if (typeof arg !== 'string') return this.#copy(arg, '', depth + 1);
-      const option = ASSIGNMENT.exec(arg)?.[1];
-      return option !== undefined && isCredentialName(option) ? `${option}=${REDACTED}` : this.text(arg);
+      if (credentialArgument(args, index) !== undefined)
+        return typeof arg === 'string' ? withoutAssigned(arg) : REDACTED;
+      return typeof arg === 'string' ? this.text(arg) : this.#copy(arg, '', depth + 1);
     });
   }
 }
@@ -158,17 +156,26 @@ export function encodingsOf(secret: string): string[] {
 /** Recognizes credentials by their form alone: for texts without a valid configuration. */
 export const byForm = new Redactor([]);
 
+/** The credential in the argument `index` of a command, by its option: `--token x`, `--token=x`, `PASSWORD=x`. */
+export function credentialArgument(args: readonly unknown[], index: number): string | undefined {
+  const [before, arg] = [args[index - 1], args[index]];
+  if (typeof before === 'string' && /^--?[\w-]{1,64}$/.test(before) && isCredentialOption(before))
+    return String(arg);
+  const [, option, assigned] = ASSIGNMENT.exec(typeof arg === 'string' ? arg : '') ?? [];
+  return option !== undefined && isCredentialOption(option) ? assigned : undefined;
+}
+
+/** `--token=<redacted>` for `--token=x`, else `<redacted>`. */
+export function withoutAssigned(text: string): string {
+  const option = ASSIGNMENT.exec(text)?.[1];
+  return option === undefined ? REDACTED : `${option}=${REDACTED}`;
+}
+
 /** Values of a configuration that are credentials by their key, or by the option before them. */
 export function credentialsIn(value: unknown, name = ''): string[] {
   if (typeof value === 'string') return isCredentialName(name) ? [value] : [];
-  if (Array.isArray(value)) {
-    return value.flatMap((item, index) => {
-      const before = name === 'args' ? value[index - 1] : undefined;
-      const [, option, assigned] = ASSIGNMENT.exec(typeof item === 'string' ? item : '') ?? [];
-      if (option !== undefined && isCredentialName(option)) return [assigned ?? ''];
-      return credentialsIn(item, typeof before === 'string' && /^--?[\w-]+$/.test(before) ? before : '');
-    });
-  }
+  if (Array.isArray(value))
+    return value.flatMap((item, index) => credentialArgument(value, index) ?? credentialsIn(item));
   if (value === null || typeof value !== 'object') return [];
   return Object.entries(value).flatMap(([key, child]) => credentialsIn(child, key));
 }

@@ -311,4 +311,50 @@ describe('secrets in the configuration dump', () => {
       { numRuns: 15, endOnFailure: true },
     );
   });
+
+  test('values of secret variables, credentials by their scheme and options of commands are secrets whatever their key and length', async () => {
+    await using running = await gateway(
+      `
+config: ${JSON.stringify(settings)}
+mcp:
+  port: 0
+  targets:
+    - name: a
+      stdio:
+        cmd: node
+        args: ["--key=\${A1}", "--pass", k8pq, "--root", "\${ROOT}", "\${WORD}", "--id", "\${ID}"]
+    - name: h
+      mcp: {host: "http://127.0.0.1:9/mcp"}
+      policies:
+        requestHeaderModifier: {set: {X-Plain: $MY_SECRET, X-Custom: "Bearer ZQh8", X-Level: debug, X-On: "\${USE_KEYS}"}}
+llm:
+  port: 0
+  models:
+    - name: m
+      provider: echo
+      requestHeaders: {set: {X-Plain: "v1 $MY_SECRET", X-Scheme: "basic WQh9"}}
+`,
+      {
+        admin: true,
+        env: {
+          A1: 'q4x',
+          MY_SECRET: 'z7z',
+          WORD: 'debug',
+          ROOT: '/srv/7/data',
+          ID: 'plain-7-id',
+          USE_KEYS: 'true',
+        },
+      },
+    );
+    const { text } = await send(`${running.admin}/config_dump`);
+    const { text: file } = await send(`${running.admin}/api/config`);
+    const { text: editor } = await send(`${running.admin}/api/config/file`);
+    for (const secret of ['q4x', 'z7z', 'k8pq', 'ZQh8', 'WQh9', 'plain-7-id'])
+      for (const answer of [text, file, editor]) expect(answer, secret).not.toContain(secret);
+    // What names no secret, or is an ordinary word, stays readable.
+    expect(text).toMatch(/"X-Level": "debug"/);
+    expect(text).toMatch(/"X-On": "true"/);
+    expect(text).toContain('"/srv/7/data",\n');
+    expect(file).toContain('X-Plain: $MY_SECRET');
+  });
 });

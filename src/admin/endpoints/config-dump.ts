@@ -9,11 +9,11 @@ export const configDump = defineEndpoint({
   path: '/config_dump',
   methods: { GET: shows('operator') },
   async handle(_request, reply, admin) {
-    const { config } = admin.served();
+    const { config, source, runtime } = admin.served();
     const { backends } = await activityOf(admin.gateway);
     const ports = new Map(admin.gateway.listeners.map(({ gateway, port }) => [gateway.plan.name, port]));
     const texts = writeConfigDump({
-      config: redactConfig(config),
+      config: redactConfig(config, source, runtime.env),
       redactor: admin.redactor(),
       portOf: (gateway) => ports.get(gateway),
       endpointInfo: (place, model) => backends[place]?.endpoints?.[model],

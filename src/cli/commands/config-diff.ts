@@ -6,6 +6,7 @@ import { jsonIn, membersOf } from '../../core/foreign.ts';
 import { escapeControls } from '../../core/log.ts';
 import { counted } from '../../core/render/counted.ts';
 import { secretPaths } from '../../core/schema/secrets.ts';
+import { foundSecrets } from '../../server/config/found-secrets.ts';
 import { readConfigFile } from '../../server/config/load.ts';
 import { redactedText, redactorOf } from '../../server/config/redact.ts';
 import { configSchema } from '../../server/config/schema.ts';
@@ -64,7 +65,8 @@ function fileSide(file: string, context: Context, withoutSecrets = false): Side 
   const { source } = loadForReading(readConfigFile(file), file, env).loaded;
   const redactor = redactorOf(source, env);
   const value = parsed(withoutSecrets ? redactedText(source, redactor) : source.text, file);
-  const secrets = new Set(secretPaths(configSchema, value).map((path) => JSON.stringify(path)));
+  const paths = [...secretPaths(configSchema, value), ...foundSecrets(source, env).map(({ path }) => path)];
+  const secrets = new Set(paths.map((path) => JSON.stringify(path)));
   const shown = (part: unknown, path: Path): unknown => {
     if (isReference(part)) return part;
     if (path.some((_, index) => secrets.has(JSON.stringify(path.slice(0, index + 1))))) return REDACTED;

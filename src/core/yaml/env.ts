@@ -61,6 +61,10 @@ export function expandEnvironment(text: string, env: Environment, limit: number)
   return { text: expanded, undefinedReferences, isTooLong: added > limit };
 }
 
+/** The variables that `text` refers to. */
+export const variablesIn = (text: string): string[] =>
+  [...text.matchAll(REFERENCE)].flatMap(([, , bare, braced]) => bare ?? braced ?? []);
+
 /** The variable that `text` refers to, if it is a single reference without a fallback, and therefore reveals no secret. */
 export const variableIn = (text: string): string | undefined =>
   /^\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})$/

@@ -1,7 +1,7 @@
 import { isAlias, isMap, isNode, isScalar, isSeq, type Node, type Pair, type YAMLMap } from 'yaml';
 import type { Diagnostic, Path, Range } from '../diagnostic.ts';
 import { type BuiltTree, buildTree, isMerge, keyText } from './build.ts';
-import { type Environment, variableIn } from './env.ts';
+import { type Environment, variableIn, variablesIn } from './env.ts';
 import { YAML_LIMITS, type YamlProblem } from './limits.ts';
 import { LineIndex } from './lines.ts';
 import { type DecodedScalar, decodeScalar, scalarSite } from './scalar.ts';
@@ -137,6 +137,13 @@ export class YamlSource {
   variableAt(path: Path): string | undefined {
     const target = this.#target(path);
     return isScalar(target) ? variableIn(target.source ?? '') : undefined;
+  }
+
+  /** The environment variables whose values are in the text at `path`. */
+  variablesAt(path: Path): readonly string[] {
+    const target = this.#target(path);
+    if (!isScalar(target) || this.#tree?.expanded.has(target) !== true) return [];
+    return variablesIn(target.source ?? '');
   }
 
   /** Whether the value at `path` is unquoted, so that YAML chose its type. */

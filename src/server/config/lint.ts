@@ -1,4 +1,4 @@
-import { isCredentialName } from '../../core/credentials.ts';
+import { isCredentialName, isCredentialOption } from '../../core/credentials.ts';
 import type { Diagnostic, Path } from '../../core/diagnostic.ts';
 import { secretPaths } from '../../core/schema/secrets.ts';
 import { valueAt } from '../../core/schema/walk.ts';
@@ -58,7 +58,11 @@ function isCredential(source: YamlSource, path: Path): boolean {
 }
 
 /** `API_KEY_FILE` has the path of a key, not the key. */
-const isSecretName = (name: string): boolean => isCredentialName(name) && !/(?:file|path|dir)$/i.test(name);
+const isOfFile = (name: string): boolean => /(?:file|path|dir)$/i.test(name);
+
+const isSecretName = (name: string): boolean => isCredentialName(name) && !isOfFile(name);
+
+const isSecretOption = (name: string): boolean => isCredentialOption(name) && !isOfFile(name);
 
 const hasPassword = (value: unknown): boolean =>
   typeof value === 'string' && /:\/\/[^\s/:@]{0,512}:[^\s/@]{1,512}@/.test(value);
@@ -96,9 +100,9 @@ function isSecretArgument(args: readonly unknown[], index: number): boolean {
   if (typeof arg !== 'string') return false;
   if (hasPassword(arg)) return true;
   const [, option] = /^(--?[\w-]{1,64})=./s.exec(arg) ?? [];
-  if (option !== undefined) return isSecretName(option);
+  if (option !== undefined) return isSecretOption(option);
   const isValue = typeof before === 'string' && /^--?[\w-]{1,64}$/.test(before) && !arg.startsWith('-');
-  return isValue && arg !== '' && isSecretName(before);
+  return isValue && arg !== '' && isSecretOption(before);
 }
 
 function literal(source: YamlSource, path: Path, help: string): Diagnostic {

@@ -1,42 +1,44 @@
 import { Lexer } from 'yaml';
 import { isCredentialName, REDACTED } from '../../core/credentials.ts';
-import type { Path } from '../../core/diagnostic.ts';
-import { credentialsIn, Redactor } from '../../core/redact.ts';
+import type { Path, Range } from '../../core/diagnostic.ts';
+import { credentialsIn, Redactor, withoutAssigned } from '../../core/redact.ts';
 import { secretPaths, secretRanges } from '../../core/schema/secrets.ts';
 import { valueAt } from '../../core/schema/walk.ts';
+import { type Environment, variablesIn } from '../../core/yaml/env.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
+import { foundSecrets, isSecretVariable } from './found-secrets.ts';
 import { type Config, configSchema } from './schema.ts';
 
-/** A copy of the configuration in which every value that the schema marks as secret is `<redacted>`. */
-export function redactConfig(config: Config): Config {
+/** A copy of the configuration in which every secret is `<redacted>`: what the schema marks, and `foundSecrets`. */
+export function redactConfig(config: Config, source: YamlSource, env: Environment): Config {
   const copy = structuredClone(config);
-  for (const path of secretPaths(configSchema, config)) replaceAt(copy, path);
+  for (const path of secretPaths(configSchema, config)) replaceAt(copy, path, REDACTED);
+  for (const { path } of foundSecrets(source, env)) {
+    const value = valueAt(copy, path);
+    if (typeof value === 'string') replaceAt(copy, path, withoutAssigned(value));
+  }
   return copy;
 }
 
-function replaceAt(root: object, path: Path): void {
+function replaceAt(root: object, path: Path, shown: string): void {
   const parent = valueAt(root, path.slice(0, -1));
   const key = path.at(-1);
-  if (typeof parent === 'object' && parent !== null && key !== undefined) Reflect.set(parent, key, REDACTED);
+  if (typeof parent === 'object' && parent !== null && key !== undefined) Reflect.set(parent, key, shown);
 }
 
 /**
- * A redactor for the secrets of a configuration: values marked as secret, and environment variables it uses with secret names.
- * `more`: credentials from files.
+ * A redactor for the secrets of a configuration: values marked as secret, `foundSecrets`, and environment variables it
+ * uses with secret names. `more`: credentials from files.
  */
-export function redactorOf(
-  source: YamlSource,
-  env: Readonly<Record<string, string | undefined>>,
-  more: Iterable<string> = [],
-): Redactor {
+export function redactorOf(source: YamlSource, env: Environment, more: Iterable<string> = []): Redactor {
   const secrets = secretPaths(configSchema, source.value)
     .filter((path) => !isHarmlessVariable(path, source))
     .map((path) => String(valueAt(source.value, path)));
   secrets.push(...credentialsIn(source.value));
-  for (const [, bare, braced] of source.text.matchAll(/\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*))/g)) {
-    const name = bare ?? braced ?? '';
+  for (const { values } of foundSecrets(source, env)) secrets.push(...values);
+  for (const name of variablesIn(source.text)) {
     const value = Object.hasOwn(env, name) ? env[name] : undefined;
-    if (value !== undefined && /key|secret|token|passw|credential/i.test(name)) secrets.push(value);
+    if (value !== undefined && isSecretVariable(name)) secrets.push(value);
   }
   return new Redactor([...secrets, ...more]);
 }
@@ -51,9 +53,15 @@ function isHarmlessVariable(path: Path, source: YamlSource): boolean {
   );
 }
 
+/** Ranges of secrets that are written in the text. References to variables stay readable. */
+function literalSecrets(source: YamlSource): Range[] {
+  const found = foundSecrets(source, {}).filter(({ path }) => !source.isFromEnvironment(path));
+  return [...secretRanges(configSchema, source), ...found.map(({ path }) => source.valueRange(path))];
+}
+
 /** The text of the configuration without secrets: marked values, and comments that name a credential, are `<redacted>`. */
 export function redactedText(source: YamlSource, redactor: Redactor): string {
-  const ranges = secretRanges(configSchema, source)
+  const ranges = literalSecrets(source)
     .map(({ start, end }) => ({ start: start.offset, end: end.offset }))
     .sort((a, b) => a.start - b.start);
   let text = '';
@@ -77,7 +85,7 @@ export function secretPlaces(
 ): (readonly [number, number])[] | undefined {
   const { text } = source;
   const all = [
-    ...secretRanges(configSchema, source).map(({ start, end }) => [start.offset, end.offset] as const),
+    ...literalSecrets(source).map(({ start, end }) => [start.offset, end.offset] as const),
     ...tellingComments(text).map(([start, end]) => [start + 1, end] as const),
     ...redactor.places(text),
   ].sort((a, b) => a[0] - b[0] || b[1] - a[1]);

@@ -7,6 +7,7 @@ import type { YamlSource } from '../../core/yaml/source.ts';
 import { auditOf } from '../audit/audit.ts';
 import { spendingOf } from '../budgets/spending.ts';
 import { auditFileProblems } from '../config/audit-file.ts';
+import { foundSecrets, isInHeaders } from '../config/found-secrets.ts';
 import { lint } from '../config/lint.ts';
 import { openBackendProblems } from '../config/open-backends.ts';
 import { noPortProblem, ownPortProblems } from '../config/own-ports.ts';
@@ -170,6 +171,8 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   const metrics = previous?.metrics ?? new Metrics(Object.keys(naming.fields.add), naming.prefix, histograms);
   const database = previous === undefined ? databaseOf(config, options) : previous.database;
   const settings = runtimeSettings(loaded, config, metrics, database, previous?.settings, options);
+  for (const { path } of foundSecrets(source, options.env))
+    if (isInHeaders(path)) settings.secretNames.headers.add(String(path.at(-1)).toLowerCase());
   const redactor = lazyRedactor(source, options.env, settings.secretNames.values);
   const files = new Set(catalogFiles(config, options.folder));
   const contextOptions: ContextOptions = {
