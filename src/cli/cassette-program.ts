@@ -53,7 +53,7 @@ function verifyCommand(program: Command, run: Bind): void {
     )
     .option(
       '--header <line>',
-      "header of all requests, such as 'authorization: Bearer $KEY', with variables of the environment; may be repeated",
+      "header of all requests, such as 'authorization: Bearer $KEY', with variables of the environment and of gateway.env beside the file of -f; may be repeated. A request that was recorded with 401 gets no credential",
       collect,
     )
     .option(
@@ -69,7 +69,7 @@ function verifyCommand(program: Command, run: Bind): void {
     )
     .addHelpText(
       'after',
-      "\nRequests follow each other as they did, in sessions of their own, and requests of servers get the recorded answers. They have effects: servers are called and models are paid. Compared are the status, lists of tools with their schemas, results of MCP servers and other services, and with -f also who has decided and what it costs. Of models, it compares the form of answers, which is a warning, and not their words.\n\nExit code 0: as recorded. 1: something differs. 2: a file that cannot be read. 3: nothing answers at the URL.\n\nExamples:\n  agctl verify cassette.jsonl -f gateway.yaml\n  agctl verify cassette.jsonl --against http://127.0.0.1:3000 --header 'authorization: Bearer $AGENT_KEY' -o github\n",
+      "\nRequests follow each other as they did, in sessions of their own, and requests of servers get the recorded answers. They have effects: servers are called and models are paid. Compared are the status, lists of tools with their schemas, results of MCP servers and other services, and with -f also who has decided and what it costs. Of models, it compares the form of answers, which is a warning, and not their words.\n\nExit code 0: as recorded. 1: something differs. 2: a file that cannot be read. 3: nothing answers at the URL.\n\nExamples:\n  agctl verify cassette.jsonl -f gateway.yaml\n  agctl verify cassette.jsonl -f gateway.yaml --header 'authorization: Bearer $AGENT_KEY'\n  agctl verify cassette.jsonl --against http://127.0.0.1:3000 --header 'authorization: Bearer $AGENT_KEY' -o github\n",
     )
     .action(run(() => import('./commands/verify.ts')));
 }

@@ -259,6 +259,37 @@ describe('agctl verify', () => {
     expect(sarif.runs[0].results[0]).toMatchObject({ ruleId: 'AGW0501', level: 'error' });
   });
 
+  test('a gateway with a key is verified with --header, and what was refused without one', async () => {
+    await using own = await temporaryFolder();
+    const [recorded, file] = [join(own.path, 'cassette.jsonl'), join(own.path, 'gateway.yaml')];
+    const { models } = configOf(model, files).llm ?? {};
+    const policies = { apiKey: { mode: 'strict', keys: [{ key: KEY }] } };
+    const config = { gateways: { default: { port: 3000 } }, llm: { models, policies } } as GatewayConfig;
+    {
+      await using gateway = await testGateway(config, { record: recorded });
+      for (const headers of [{ authorization: `Bearer ${KEY}` }, { authorization: 'Bearer wrong' }, {}])
+        await (await fetch(`${gateway.url}/v1/models`, { headers })).text();
+    }
+    writeFileSync(file, JSON.stringify(config));
+    const verify = (...more: string[]) => cli(['verify', recorded, '-f', file, ...more]);
+    const without = await verify();
+    expect([without.code, without.stderr]).toEqual([
+      1,
+      expect.stringContaining('the credential of the client was removed from the recording: pass one with'),
+    ]);
+    expect(without.stderr).toContain(': 2 of 3 requests as recorded, 2 errors,');
+    // The variable is in the file beside the configuration.
+    writeFileSync(join(own.path, 'gateway.env'), `AGENT_KEY=${KEY}\n`, { mode: 0o600 });
+    const line = 'authorization: Bearer $AGENT_KEY';
+    const { code, stderr } = await verify('--header', line);
+    expect([code, stderr]).toEqual([0, expect.stringContaining(': 3 of 3 requests as recorded')]);
+    const open = { ...config, llm: { models, policies: {} } };
+    writeFileSync(file, JSON.stringify(open));
+    expect((await verify('--header', line)).stderr).toMatch(
+      /status 200, and 401 was recorded[\s\S]*it was sent without a credential/,
+    );
+  });
+
   test('what is no target is refused', async () => {
     const refused = async (...args: string[]) => {
       const { code, stderr } = await cli(['verify', cassette, ...args]);

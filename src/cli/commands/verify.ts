@@ -30,8 +30,10 @@ export const run: Run<Options> = async (options, context) => {
   const [file = ''] = operands;
   const started = performance.now();
   const cassette = read(file, context.cwd);
-  const headers = Object.fromEntries(header.map((line) => headerOf(line, context)));
-  const verified = await compare(cassette, options, { headers, ignore, isStrict }, context);
+  const { env } = options.file === undefined ? context : forConfig(context, options.file);
+  const headers = Object.fromEntries(header.map((line) => headerOf(line, env)));
+  const settings = { headers, ignore, isStrict };
+  const verified = await compare(cassette, options, settings, { ...context, env });
   print(verified, options, context);
   const count = (severity: string) =>
     verified.diagnostics.filter((each) => each.severity === severity).length;
@@ -50,13 +52,13 @@ async function compare(
   cassette: Cassette,
   { file, against }: Options,
   settings: Settings,
-  context: Context,
+  context: Pick<Context, 'env' | 'cwd'>,
 ): Promise<Verified> {
   if ((file === undefined) === (against === undefined))
     throw new CommandError('usage', 'expected --against or -f: what to compare with');
   try {
     if (file !== undefined) {
-      const { env, cwd } = forConfig(context, file);
+      const { env, cwd } = context;
       return await verifyConfig(cassette, resolve(cwd, file), env, settings);
     }
     const urls = urlsFor(cassette, urlsOf(against ?? [], cassette));
@@ -98,7 +100,7 @@ async function expectAnswers(urls: readonly string[]): Promise<void> {
 }
 
 /** `name: value`, in whose value `$NAME` stands for a variable. @throws CommandError */
-function headerOf(line: string, { env }: Context): [name: string, value: string] {
+function headerOf(line: string, env: Context['env']): [name: string, value: string] {
   const [, name, text = ''] = /^([\w!#$%&'*+.^`|~-]+):\s*(.*)$/.exec(line) ?? [];
   if (name === undefined)
     throw new CommandError('usage', "--header: expected 'name: value', such as 'authorization: Bearer $KEY'");

@@ -16,6 +16,8 @@ export interface CompareSettings {
   readonly ignored: Ignored;
   /** Whether texts of models, and what servers tell on streams without an end, are compared too. */
   readonly isStrict: boolean;
+  /** Whether requests were sent with a credential. */
+  readonly hasCredential: boolean;
 }
 
 /** What is not as recorded, and whether that may follow from what was redacted in the request. */
@@ -50,8 +52,11 @@ function differing(
     const message = `status ${found.status}, and ${response.status} was recorded`;
     const said = textOf(found);
     const notes = said === '' ? [] : notesOf([{ path: ['answer'], recorded: undefined, found: said }]);
-    return [{ severity: 'error', code: 'AGW0501', message, notes }, ...decided];
+    const why = credentialNote(exchange, found, settings);
+    return [{ severity: 'error', code: 'AGW0501', message, notes: [...notes, ...why] }, ...decided];
   }
+  // Its words depend on the credential, which is not in the recording: missing, wrong, expired.
+  if (found.status === 401) return decided;
   const asked = found.unexpected.map(
     (method): Finding => ({
       severity: 'error',
@@ -62,6 +67,19 @@ function differing(
   if (response.body !== undefined && 'omitted' in response.body)
     return [...decided, ...asked, note(`its answer was not recorded: ${response.body.omitted}`)];
   return [...decided, ...asked, ...(isAborted ? begun : answers)(exchange, found, settings)];
+}
+
+/** That a status may follow from credentials, which are removed from recordings. */
+function credentialNote({ response }: Exchange, found: Found, { hasCredential }: CompareSettings): string[] {
+  if (found.status === 401 && !hasCredential)
+    return [
+      "the credential of the client was removed from the recording: pass one with --header 'authorization: Bearer KEY'",
+    ];
+  if (response.status === 401)
+    return [
+      'it was sent without a credential, because what the client had sent was removed from the recording',
+    ];
+  return [];
 }
 
 const note = (message: string): Finding => ({ severity: 'note', code: 'AGW0507', message });

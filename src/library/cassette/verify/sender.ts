@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { REDACTED } from '../../../core/credentials.ts';
+import { isSensitiveName, REDACTED } from '../../../core/credentials.ts';
 import { messageOf } from '../../../core/errors.ts';
 import { isRecord, membersOf } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
@@ -32,7 +32,7 @@ export interface Found {
 export interface SenderSettings {
   /** Base URL of each gateway of the recording, by its name. */
   readonly urls: Readonly<Record<string, string>>;
-  /** Headers of every request, such as credentials. */
+  /** Headers of every request, such as credentials, which a request that was refused with 401 does not get. */
   readonly headers: Readonly<Record<string, string>>;
   /** A header that tells which exchange a request belongs to. */
   readonly mark?: string;
@@ -157,13 +157,16 @@ export class Sender {
   }
 
   #fetch(
-    { gateway, request }: Pick<Exchange, 'gateway' | 'request'>,
+    { gateway, request, response: recorded }: Pick<Exchange, 'gateway' | 'request' | 'response'>,
     session: string | undefined,
     signal: AbortSignal,
   ): Promise<Response> {
     const { urls, headers } = this.#settings;
     const content = contentToSend(request.body);
-    const sent: Record<string, string> = { ...request.headers, ...headers };
+    const added = Object.entries(headers).filter(
+      ([name]) => recorded.status !== 401 || !isSensitiveName(name),
+    );
+    const sent: Record<string, string> = { ...request.headers, ...Object.fromEntries(added) };
     if (content instanceof FormData) delete sent['content-type'];
     if (session !== undefined) sent[SESSION_HEADER] = session;
     return fetch((urls[gateway] ?? '').replace(/\/$/, '') + request.target, {
@@ -176,11 +179,17 @@ export class Sender {
   }
 
   /** A request with what servers have minted this time. */
-  #renewed({ gateway, request, line }: Exchange): Pick<Exchange, 'gateway' | 'request'> {
+  #renewed({
+    gateway,
+    request,
+    response,
+    line,
+  }: Exchange): Pick<Exchange, 'gateway' | 'request' | 'response'> {
     const { mark } = this.#settings;
     const { body, headers, target } = request;
     return {
       gateway,
+      response,
       request: {
         ...request,
         target: this.#minted.target(withoutRedacted(target)),
@@ -263,10 +272,10 @@ export class Sender {
       'content-type': 'application/json',
     };
     const request = { ...exchange.request, method: 'POST', headers, body: { json: body } };
-    const { gateway } = exchange;
+    const { gateway, response } = exchange;
     const signal = AbortSignal.timeout(LIMITS.verifyTimeout);
     // If it fails, the call fails too.
-    void this.#fetch({ gateway, request }, session, signal).catch(() => undefined);
+    void this.#fetch({ gateway, request, response }, session, signal).catch(() => undefined);
   }
 }
 

@@ -1,3 +1,4 @@
+import { isSensitiveName } from '../../../core/credentials.ts';
 import type { Diagnostic } from '../../../core/diagnostic.ts';
 import type { Cassette, Exchange, RecordedFacts } from '../format.ts';
 import { Ignored } from '../ignored.ts';
@@ -27,11 +28,16 @@ export interface Verified {
 /** Sends the requests of a recording, and compares what they get. @throws TypeError for an ignored member whose path is invalid */
 export async function verify(cassette: Cassette, settings: VerifySettings): Promise<Verified> {
   const ignored = Ignored.of(settings.ignore);
+  const hasCredential = Object.keys(settings.headers).some((name) => isSensitiveName(name));
   const found = await new Sender(cassette.exchanges, settings).send();
   await settings.sent?.();
   const compared = [...found].map(async ([exchange, now]) => {
     const facts = await settings.factsOf?.(exchange);
-    const findings = findingsOf(exchange, now, facts, { ignored, isStrict: settings.isStrict });
+    const findings = findingsOf(exchange, now, facts, {
+      ignored,
+      isStrict: settings.isStrict,
+      hasCredential,
+    });
     return findings.map((finding) => diagnosticOf(finding, exchange, cassette));
   });
   const all = await Promise.all(compared);
