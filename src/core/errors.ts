@@ -34,9 +34,18 @@ interface ErrorEntry {
   readonly reason: Reason;
   /** Public text when the thrower gives none. Never contains anything from the request or from an upstream. */
   readonly text: string;
+  /** Other public texts of it, with `…` for what differs. */
+  readonly texts?: readonly string[];
+  /** Its names in answers in the formats of LLM APIs, if another than that in the table. */
+  readonly codes?: readonly string[];
 }
 
-const entry = (status: number, reason: Reason, text: string): ErrorEntry => ({ status, reason, text });
+const entry = (
+  status: number,
+  reason: Reason,
+  text: string,
+  more: Pick<ErrorEntry, 'texts' | 'codes'> = {},
+): ErrorEntry => ({ status, reason, text, ...more });
 
 /** Failures of a request: status, access-log reason and default public text. */
 export const ERRORS = {
@@ -78,8 +87,11 @@ export const ERRORS = {
   ext_proc_failed: entry(500, 'ExtProc', 'external processing failed'),
   // The specification prescribes this text ("error" of the access log).
   rate_limit_failed: entry(500, 'RateLimit', 'the rate limit service is not available'),
-  rate_limited: entry(429, 'RateLimit', 'rate limit exceeded'),
-  budget_exceeded: entry(429, 'RateLimit', 'the budget is used up'),
+  rate_limited: entry(429, 'RateLimit', 'rate limit exceeded', { codes: ['rate_limit_exceeded'] }),
+  budget_exceeded: entry(429, 'RateLimit', 'the budget is used up', {
+    texts: ['… is used up; …', '… left, and this call may use …'],
+    codes: ['insufficient_quota'],
+  }),
   budget_failed: entry(
     503,
     'Internal',
@@ -96,13 +108,23 @@ export const ERRORS = {
   no_backend: entry(500, 'Internal', 'no valid backends'),
   internal: entry(500, 'Internal', 'internal error'),
   upstream_unreachable: entry(503, 'UpstreamFailure', 'upstream call failed'),
-  upstream_invalid: entry(502, 'UpstreamFailure', 'upstream call failed'),
+  upstream_invalid: entry(502, 'UpstreamFailure', 'upstream call failed', {
+    texts: [
+      "upstream call failed: the provider did not accept the gateway's credentials",
+      'the provider ended the stream early',
+    ],
+    codes: ['provider_auth_failed'],
+  }),
   upstream_timeout: entry(504, 'Timeout', 'upstream call timeout'),
   request_timeout: entry(504, 'Timeout', 'request timeout'),
   llm_invalid: entry(400, 'InvalidRequest', 'the LLM request is not valid'),
-  llm_unknown_call: entry(404, 'NotFound', 'unknown LLM endpoint'),
-  llm_not_found: entry(404, 'NotFound', 'Model not found'),
-  llm_forbidden: entry(403, 'Authorization', 'Model is not allowed for this API key'),
+  llm_unknown_call: entry(404, 'NotFound', 'unknown endpoint …', {
+    codes: ['unknown_url'],
+  }),
+  llm_not_found: entry(404, 'NotFound', 'Model not found', { codes: ['model_not_found'] }),
+  llm_forbidden: entry(403, 'Authorization', 'Model is not allowed for this API key', {
+    codes: ['model_not_allowed'],
+  }),
   // The specification prescribes the text for a webhook; other kinds have their name in its place.
   guardrail_rejected: entry(403, 'Guardrail', 'request rejected by … guardrail'),
   guardrail_failed: entry(503, 'Guardrail', 'prompt guard failed'),

@@ -1,5 +1,6 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { troublesIn } from '../../src/cli/troubleshooting.ts';
 import { DIAGNOSTIC_CODES } from '../../src/core/diagnostic.ts';
 import { ERRORS } from '../../src/core/errors.ts';
 import { cli } from '../kit/cli.ts';
@@ -21,13 +22,43 @@ describe('codes', () => {
   test('explain takes the text of a request error, and a status', async () => {
     for (const kind of ['webhook', 'regex'])
       expect((await explain(`request rejected by ${kind} guardrail`)).stdout).toMatch(/^guardrail_rejected /);
-    expect((await explain('request rejected by two words guardrail')).code).toBe(2);
     expect((await explain('Route not found')).stdout).toMatch(
       /^\w+ {2}a request gets status 404.*reason=NotFound/,
     );
     const { stdout } = await explain('413');
     expect(stdout).toMatch(/^body_too_large {2}/m);
     expect(stdout).not.toContain('status 404');
+  });
+});
+
+describe('messages', () => {
+  test.each([
+    ['api key authentication failure: invalid credentials', /^api_key_failed .*\n[\s\S]*Fix: /],
+    ['the provider ended the stream early', /^upstream_invalid [\s\S]*Cause: the connection was cut/],
+    ["upstream call failed: the provider did not accept the gateway's credentials", /^upstream_invalid /],
+    ['upstream call failed: connect ECONNREFUSED', /^upstream_unreachable [\s\S]*^upstream_invalid /m],
+    ['virtual key ann (1USD/day) is used up; it does not reset', /^budget_exceeded /],
+    ['unknown endpoint POST /v1/foo: send a POST with a `model`, such as /v1/x', /^llm_unknown_call /],
+    ['Unknown tool: nosuch', /^`Unknown tool`\n\nCause: .*left out/],
+    ['provider_auth_failed', /^upstream_invalid /],
+    ['insufficient_quota', /^budget_exceeded /],
+  ])('explain %j says what is behind it', async (message, expected) => {
+    const { code, stdout } = await explain(message);
+    expect([code, stdout]).toEqual([0, expect.stringMatching(expected)]);
+  });
+
+  test('the program can say every message of docs/troubleshooting.md', () => {
+    const root = new URL('../../', import.meta.url);
+    const files = readdirSync(new URL('src/', root), { recursive: true, encoding: 'utf8' });
+    const source = files
+      .filter((file) => file.endsWith('.ts'))
+      .map((file) => readFileSync(new URL(`src/${file}`, root), 'utf8'))
+      .join('\n')
+      .replaceAll("\\'", "'");
+    const messages = troublesIn(readFileSync(new URL('docs/troubleshooting.md', root), 'utf8'));
+    expect(messages.length).toBeGreaterThan(30);
+    const pieces = messages.flatMap(({ message }) => message.split('…').map((piece) => piece.trim()));
+    expect(pieces.filter((piece) => !source.includes(piece))).toEqual([]);
   });
 });
 

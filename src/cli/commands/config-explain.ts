@@ -9,6 +9,7 @@ import { configJsonSchema } from '../../server/config/json-schema.ts';
 import type { Run } from '../context.ts';
 import { asCalled } from '../invocation.ts';
 import { alternatives, type SchemaNode, schemaFacts } from '../schema-facts.ts';
+import { matchesText, troubles } from '../troubleshooting.ts';
 
 interface Options {
   readonly operands?: readonly string[];
@@ -54,27 +55,31 @@ function codeText(word: string): string | undefined {
   return requestErrorText(word);
 }
 
-/** Request errors with this code, status (`404`) or text (`route not found`); undefined if there are none. */
+/**
+ * Request errors with this code, status (`404`) or text (`route not found`), and what docs/troubleshooting.md says of the text; undefined
+ * if there is nothing.
+ */
 function requestErrorText(word: string): string | undefined {
   const text = word.trim().toLowerCase();
-  const found = Object.entries(ERRORS).filter(
-    ([code, error]) => code === word || String(error.status) === text || isText(error.text, text),
+  const all = Object.entries<(typeof ERRORS)[keyof typeof ERRORS]>(ERRORS);
+  const named = all.filter(
+    ([code, { status, codes = [] }]) => [code, ...codes].includes(word) || String(status) === text,
   );
-  if (found.length === 0) return undefined;
-  return found
-    .map(
+  // What follows the usual text says more: `api key authentication failure: invalid credentials`.
+  const [exact, longer] = ['', ': …'].map((rest) =>
+    all.filter(([, error]) =>
+      [error.text, ...(error.texts ?? [])].some((known) => matchesText(`${known}${rest}`, text)),
+    ),
+  );
+  const found = [named, exact, longer].find((each) => each !== undefined && each.length > 0) ?? [];
+  const blocks = [
+    ...found.map(
       ([code, error]) =>
         `${code}  a request gets status ${error.status}, and the access log reason=${error.reason}\n\n${error.text}\n`,
-    )
-    .join('\n');
-}
-
-/** Whether a message has this text, in which `…` is any word. */
-function isText(text: string, message: string): boolean {
-  const [before = '', after] = text.toLowerCase().split('…');
-  if (after === undefined) return message === before;
-  const word = message.slice(before.length, message.length - after.length);
-  return message === `${before}${word}${after}` && /^\w+$/.test(word);
+    ),
+    ...troubles(text),
+  ];
+  return blocks.length === 0 ? undefined : blocks.join('\n');
 }
 
 /** A key with its type, default and description, and the keys inside. */
