@@ -13,6 +13,7 @@ import { fittingObjects, isSwitch, keysOf, type Schema, valueAt } from '../../..
 import { nearest } from '../../../core/suggest.ts';
 import type { YamlSource } from '../../../core/yaml/source.ts';
 import { adviseOnKey, type Base, mappingAdvice, namesAdvice, schemasIn } from './advice.ts';
+import { correctionOf } from './correction.ts';
 import type { Remedy } from './fix.ts';
 import { Places } from './places.ts';
 import { judgeUnion, rivalOf, unionBranches } from './union.ts';
@@ -96,7 +97,12 @@ export class IssueTranslator {
       case 'custom':
         return [custom(path, issue.message, (issue.params ?? {}) as IssueParams)];
       case 'invalid_format':
-        return [checkFinding(path, issue, describeFormat(issue))];
+        return [
+          checkFinding(path, issue, {
+            ...describeFormat(issue),
+            ...(typeof value === 'string' && correctionOf(issue, value, this.#isPrivate(path))),
+          }),
+        ];
       case 'too_big':
       case 'too_small': {
         const help = typeof value === 'number' ? rangeHelp(schemasIn(base, path)) : undefined;
@@ -372,7 +378,7 @@ function checkFinding(path: Path, issue: Issue, words: CheckMessage): Finding {
     code: 'AGW0104',
     path,
     at: 'value',
-    ...(issue.message === '' ? words : { message: issue.message }),
+    ...(issue.message === '' ? words : { message: issue.message, help: words.help }),
   };
 }
 

@@ -3,6 +3,7 @@ import { AppError } from '../../../core/errors.ts';
 import type { Limits } from '../../../core/limits.ts';
 import { nonEmpty } from '../../../core/schema/mapping.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
+import { withScheme } from '../../kernel/url-scheme.ts';
 import { parseAddress, type UpstreamAddress } from '../../transport/upstream/upstream.ts';
 import type { Target } from '../connection/target.ts';
 
@@ -94,12 +95,13 @@ function endpointUrl(
     return undefined;
   }
   const text = endpointText({ host, port, path }, hasTls);
-  if (!URL.canParse(text)) {
+  const meant = withScheme(text);
+  if (meant !== undefined || !URL.canParse(text)) {
     at.report({
       code: 'AGW0104',
       message: `\`${host}\` is not a URL`,
       label: 'expected http:// or https:// and a host',
-      help: 'write it as `http://host:port/path`, or add `port` and `path`',
+      help: `write it as \`${meant ?? 'http://host:port/path'}\`, or add \`port\` and \`path\``,
     });
     return undefined;
   }
