@@ -301,6 +301,8 @@ describe('agctl check', () => {
         ),
       ),
     ]);
+    const stopped = await cli(['proxy', 'shutdown'], { cwd: copy, env });
+    expect([stopped.code, stopped.stderr]).toEqual([2, expect.stringContaining('stops it anyway')]);
     const named = ['usage', '-f', join(folder.path, 'own.yaml')];
     expect((await cli(named, { cwd: copy, env })).stderr).not.toContain('warning');
     const another = await checked('another.yaml');

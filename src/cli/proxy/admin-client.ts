@@ -67,13 +67,18 @@ export async function tellWhichGateway(address: AdminAddress): Promise<void> {
   told.add(address);
   const gateway = await identityAt(address);
   if (gateway === undefined) return;
-  const { configPath, pid, shown } = gateway;
-  if (meant === undefined || configPath === undefined || configPath === meant)
-    tell?.write(`# ${address.shown} is the gateway of ${shown}\n`);
-  else
-    warn?.write(
-      `warning: ${address.shown} is the gateway of ${escapeControls(configPath)} (pid ${pid}), not that of ${escapeControls(meant)}: --admin <host:port> asks another\n`,
-    );
+  const another = anotherThanMeant(address, gateway);
+  if (another !== undefined) warn?.write(`warning: ${another}: --admin <host:port> asks another\n`);
+  else tell?.write(`# ${address.shown} is the gateway of ${gateway.shown}\n`);
+}
+
+/** That a gateway has another configuration than the one whose gateway is meant; undefined if it does not, or nobody knows. */
+export function anotherThanMeant(
+  { shown, meant }: AdminAddress,
+  { configPath, pid }: RunningGateway,
+): string | undefined {
+  if (meant === undefined || configPath === undefined || configPath === meant) return undefined;
+  return `${shown} is the gateway of ${escapeControls(configPath)} (pid ${pid}), not that of ${escapeControls(meant)}`;
 }
 
 /** In ms: this only adds to what a command does. */
