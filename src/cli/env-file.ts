@@ -75,16 +75,34 @@ export function withFileBeside(context: Context, configFile: string): ConfigCont
   const { path, config, shown } = beside;
   try {
     const { text, isPublic } = readBeside(path, config);
-    const env = { ...parseEnv(text), ...context.env };
-    const warning = `every user of this machine can read the secrets in ${shown}: chmod 600 ${shown}`;
+    const written = parseEnv(text);
+    const env = { ...written, ...context.env };
+    const warnings = [
+      ...(isPublic
+        ? [`every user of this machine can read the secrets in ${shown}: chmod 600 ${shown}`]
+        : []),
+      ...overridden(written, context.env, shown),
+    ];
     return {
       context: { ...context, env, envFile: shown, environment: context.env },
-      ...(isPublic && { warning }),
+      ...(warnings.length > 0 && { warning: warnings.join('\nwarning: ') }),
     };
   } catch (error) {
     if (isMissing(error)) return { context };
     return { context, warning: `${shown} is ignored: ${messageOf(error)}` };
   }
+}
+
+/** Names, never values: the variables of the shell are those of whatever was done in it before. */
+function overridden(written: NodeJS.Dict<string>, environment: Context['env'], shown: string): string[] {
+  const names = Object.keys(written).filter(
+    (name) => environment[name] !== undefined && environment[name] !== written[name],
+  );
+  if (names.length === 0) return [];
+  const list = names.map(escapeControls).join(', ');
+  return [
+    `the environment has other values than ${shown}, and takes precedence: ${list}; \`unset\` them to use those of the file`,
+  ];
 }
 
 const isMissing = (error: unknown): boolean =>

@@ -35,6 +35,10 @@ test('serve reads gateway.env beside gateway.yaml and says so, and the environme
   expect(first.stderr).toContain('"variables":"gateway.env"');
   await using second = await service(['serve'], { cwd: folder.cwd, env: { GREETING: 'mine' } });
   expect(await (await fetch(second.url)).text()).toBe('mine');
+  const overrides = 'the environment has other values than gateway.env, and takes precedence: GREETING;';
+  expect(second.stderr).toContain(overrides);
+  expect((await folder.validate([], { GREETING: 'mine' })).stderr).toContain(overrides);
+  expect((await folder.validate([], { GREETING: 'hello' })).stderr).not.toContain('other values');
 });
 
 test.each([

@@ -44,7 +44,7 @@ describe.each([
     const server = { command: 'npx', args: [FORGED], env: { API_TOKEN: SECRET }, [FORGED]: 1 };
     const { code, text, variables, said } = await given({ mcpServers: { [FORGED]: server } }, args);
     expect(code).toBe(0);
-    expect(parseEnv(variables)).toEqual({ API_TOKEN: SECRET });
+    expect(Object.entries(parseEnv(variables))).toEqual([[expect.stringMatching(/_API_TOKEN$/), SECRET]]);
     expect(parse(text).mcp.targets[0].stdio.args).toEqual([FORGED]);
     expect(said).toContain('gateway.env');
     expect(said.split('\n').filter((line) => /^(?:UV_|added {4}evil)/.test(line))).toEqual([]);
@@ -195,9 +195,9 @@ test('a name that is taken gets the number 2, then 3', () => {
   expect([fresh(), fresh(), fresh()]).toEqual(['FS_TOKEN', 'FS_TOKEN_2', 'FS_TOKEN_3']);
   const copied = ['a', 'b', 'c', 'd'].map((value) => new Set([own.reference('TOKEN', value, 'hub', 'x')]));
   expect(copied.flatMap((each) => [...each])).toEqual([
-    '${TOKEN}',
     '${HUB_TOKEN}',
     '${HUB_TOKEN_2}',
     '${HUB_TOKEN_3}',
+    '${HUB_TOKEN_4}',
   ]);
 });

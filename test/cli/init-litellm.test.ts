@@ -468,7 +468,10 @@ describe('guardrails', () => {
       response: [reject, mask],
     });
     expect(found[0]).not.toHaveProperty('guardrails');
-    expect(lines).toEqual([]);
+    expect(lines).toEqual([
+      "`patterns[2].name` of g in config.yaml: it describes it in LiteLLM's own lists",
+      "`blocked_words[0].description` of g in config.yaml: it describes it in LiteLLM's own lists",
+    ]);
   });
 
   test('a guardrail without default_on is one of the models that name it', () => {
@@ -557,6 +560,21 @@ mcp_servers: { remote: { url: "https://a.example/mcp", static_headers: { h: v } 
   const { lines } = read(text);
   expect(names.filter((name) => !lines.some((line) => new RegExp(`\\b${name}\\b`).test(line)))).toEqual([]);
   expect(names.length).toBeGreaterThan(20);
+});
+
+test('what is ignored rightly is named with its reason; a misspelt section and made-up answers are warnings', () => {
+  const { lines } = read(`model_list:
+- { model_name: a, litellm_params: { model: openai/x, weight: 3, mock_response: hi }, model_info: { id: i, mode: chat } }
+litellm_settings: { set_verbose: false }
+router_setings: { num_retries: 2 }`);
+  expect(lines.map((line) => line.replaceAll(' in config.yaml', '')).toSorted()).toEqual([
+    '`litellm_settings.set_verbose`: switched off',
+    "`model_info.id` of a: it describes it in LiteLLM's own lists",
+    "`model_info.mode` of a: it describes it in LiteLLM's own lists",
+    '`weight` of a: there is no other deployment of this name',
+    'warning: `mock_response` of a: `provider: echo` answers without a provider',
+    'warning: `router_setings`: nothing of it was read: write `router_settings`',
+  ]);
 });
 
 test('a member of another type than the one that is read is named', () => {

@@ -95,7 +95,12 @@ describe('one target', () => {
       {
         provider: 'bedrock',
         params: { awsRegion: 'eu-west-1' },
-        auth: { aws: { accessKeyId: `\${AWS_ACCESS_KEY_ID}`, secretAccessKey: `\${AWS_SECRET_ACCESS_KEY}` } },
+        auth: {
+          aws: {
+            accessKeyId: `\${BEDROCK_AWS_ACCESS_KEY_ID}`,
+            secretAccessKey: `\${BEDROCK_AWS_SECRET_ACCESS_KEY}`,
+          },
+        },
       },
     ],
     [
@@ -139,7 +144,7 @@ test('two keys of one provider, and names of targets that patterns do not have',
   const targets = [openai, { ...openai, api_key: 'sk-other', name: 'a/b *' }];
   const { llm, text } = await imported({ strategy: { mode: 'loadbalance' }, targets });
   expect(llm.models).toMatchObject([
-    { name: 'openai/*', params: { apiKey: `\${OPENAI_API_KEY}` } },
+    { name: 'openai/*', params: { apiKey: `\${TARGETS_0_OPENAI_API_KEY}` } },
     { name: 'a-b/*', params: { apiKey: `\${TARGETS_1_OPENAI_API_KEY}` } },
   ]);
   expect(text).not.toContain('sk-');
@@ -304,7 +309,7 @@ describe('settings of calls', () => {
       cache: { mode: 'semantic', max_age: 60 },
       metadata: { a: 1 },
       targets: [
-        { ...openai, request_timeout: 1000, invented: 1 },
+        { ...openai, request_timeout: 1000, invented: 1, forward_headers: ['x-a'] },
         { ...claude, request_timeout: 2000 },
       ],
     });
@@ -317,7 +322,7 @@ describe('settings of calls', () => {
     expect(new Set(keys)).toEqual(
       new Set([
         ...['strategy.cb_config', 'retry.use_retry_after_header', 'retry', 'cache.mode', 'metadata'],
-        ...['request_timeout', 'invented'],
+        ...['request_timeout', 'invented', 'forward_headers'],
       ]),
     );
   });

@@ -264,7 +264,7 @@ describe('packages', () => {
     expect(await cli(args, { cwd, env: { HOME: cwd } })).toMatchObject({ code: 0, stderr: '' });
     const { targets } = parse(readFileSync(join(cwd, 'gateway.yaml'), 'utf8')).mcp;
     expect(targets.map((target: { stdio: { env: unknown } }) => target.stdio.env)).toEqual([
-      { A_TOKEN: `\${A_TOKEN}`, B_TOKEN: `\${B_TOKEN}` },
+      { A_TOKEN: `\${MINE_A_TOKEN}`, B_TOKEN: `\${B_TOKEN}` },
       { A_TOKEN: `\${WEATHER_A_TOKEN}`, B_TOKEN: `\${WEATHER_B_TOKEN}` },
     ]);
   });

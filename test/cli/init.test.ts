@@ -166,14 +166,14 @@ test('secrets become references, whose values only the owner of gateway.env can 
   const [github, other, remote] = mine.config().mcp.targets;
   expect(github.stdio.env).toEqual({
     GITHUB_TOKEN: `\${GITHUB_TOKEN}`,
-    ...{ LOG_LEVEL: 'debug', PORT: '8080', ROOT: '/srv/data', PIN: `\${PIN}`, ODD: `\${ODD}` },
+    ...{ LOG_LEVEL: 'debug', PORT: '8080', ROOT: '/srv/data', PIN: `\${GITHUB_PIN}`, ODD: `\${GITHUB_ODD}` },
   });
   expect(github.stdio.args).toEqual([
     'run',
     '--token',
-    `\${TOKEN}`,
-    `--api-key=\${API_KEY}`,
-    `\${ARGUMENT}`,
+    `\${GITHUB_TOKEN}`,
+    `--api-key=\${GITHUB_API_KEY}`,
+    `\${GITHUB_ARGUMENT}`,
     '-y',
     'some-package',
   ]);
@@ -183,8 +183,8 @@ test('secrets become references, whose values only the owner of gateway.env can 
     policies: { backendAuth: { key: `\${REMOTE_TOKEN}` } },
   });
   expect(mine.secrets()).toEqual({
-    ...{ GITHUB_TOKEN: SECRET, PIN: "it's $5", ODD: 'Zx9', TOKEN: SECRET, API_KEY: `${SECRET}x` },
-    ...{ ARGUMENT: 'https://u:p4ssw0rd@host/', OTHER_GITHUB_TOKEN: 'another-token' },
+    ...{ GITHUB_TOKEN: SECRET, GITHUB_PIN: "it's $5", GITHUB_ODD: 'Zx9', GITHUB_API_KEY: `${SECRET}x` },
+    ...{ GITHUB_ARGUMENT: 'https://u:p4ssw0rd@host/', OTHER_GITHUB_TOKEN: 'another-token' },
     ...{ REMOTE_API_KEY: `${SECRET}q`, REMOTE_TOKEN: `${SECRET}h` },
   });
   expect(statSync(join(mine.cwd, 'gateway.env')).mode & 0o777).toBe(0o600);
@@ -196,8 +196,8 @@ test('with --no-secrets, gateway.env has the names of secrets and no values', as
     '~/.cursor/mcp.json': { mcpServers: { a: { ...server(), env: { KEY: SECRET } } } },
   });
   const { stdout } = await mine.init(['--no-secrets']);
-  expect(stdout).toContain('fill in: KEY');
-  expect(mine.secrets()).toEqual({ KEY: 'change-me' });
+  expect(stdout).toContain('fill in: A_KEY');
+  expect(mine.secrets()).toEqual({ A_KEY: 'change-me' });
   expect((await mine.validate()).code).toBe(0);
 });
 
@@ -205,10 +205,10 @@ test('a secret that the environment has already is not written to a file', async
   await using mine = await laptop({
     '~/.cursor/mcp.json': { mcpServers: { a: { ...server(), env: { KEY: SECRET } } } },
   });
-  await mine.init([], { KEY: SECRET });
-  expect(mine.config().mcp.targets[0].stdio.env).toEqual({ KEY: `\${KEY}` });
+  await mine.init([], { A_KEY: SECRET });
+  expect(mine.config().mcp.targets[0].stdio.env).toEqual({ KEY: `\${A_KEY}` });
   expect(existsSync(join(mine.cwd, 'gateway.env'))).toBe(false);
-  expect((await mine.validate({ KEY: SECRET })).code).toBe(0);
+  expect((await mine.validate({ A_KEY: SECRET })).code).toBe(0);
 });
 
 test('placeholders of editors become references and folders', async () => {
@@ -300,8 +300,10 @@ test('what cannot be imported is listed with a reason, and the rest is', async (
         text: 'x',
         list: { command: 'x', args: 'y' },
         self: { url: 'http://127.0.0.1:3999/mcp' },
-        file: { ...server(), envFile: '.env' },
+        file: { ...server(), envFile: '.env', alwaysAllow: ['a'], trust: true, timeout: 5, odd: 1 },
       },
+      globalShortcut: '',
+      inputs: [],
     },
     '~/.config/zed/settings.json': { context_servers: { extension: { settings: {} } } },
   });
@@ -318,7 +320,10 @@ test('what cannot be imported is listed with a reason, and the rest is', async (
     `text ${at} not an object`,
     `list ${at} \`args\` is not a list of texts`,
     `self ${at} it is this gateway`,
-    `\`envFile\` of file ${at} no counterpart`,
+    `\`envFile\`, \`odd\` of file ${at} no counterpart`,
+    `\`alwaysAllow\`, \`trust\` of file ${at} the client decides which calls it asks its user about`,
+    `\`timeout\` of file ${at} a timeout for calls of all servers is \`mcp.policies.timeout\``,
+    `\`globalShortcut\`, \`inputs\` ${at} settings of the client; an input that a server uses`,
     'extension in ~/.config/zed/settings.json: an extension of the editor starts it',
   ])
     expect(stdout).toContain(line);
@@ -557,7 +562,7 @@ test.runIf(hasTerminal)(
     await screen.press('Enter');
     expect(await screen.shows('Import the MCP servers')).toMatch(/Claude Code[\s\S]*Cursor/);
     await screen.press('Space', 'Enter');
-    await screen.shows('Copy the values of KEY to gateway.env');
+    await screen.shows('Copy the values of A_KEY to gateway.env');
     await screen.press('n');
     await screen.shows('code 0');
     expect(mine.config('new').mcp.targets.map(({ name }: { name: string }) => name)).toEqual(['a']);

@@ -1,4 +1,4 @@
-import { pathText } from '../../core/diagnostic.ts';
+import { type Path, pathText } from '../../core/diagnostic.ts';
 import { SILENT_LOG } from '../../core/log.ts';
 import { routesOf } from '../../server/config/plan/plan.ts';
 import { modules } from '../../server/policies/modules/index.ts';
@@ -40,9 +40,15 @@ async function load({
     );
     if (problems.length === 0) return ok('loaded');
     return problems.map(({ path, message, help }) =>
-      fail(`${pathText(path)}: ${message}`, help ?? 'see docs/policies.md'),
+      fail(`${pathText(placeOf(path))}: ${message}`, help ?? 'see docs/policies.md'),
     );
   } finally {
     await runtime.close();
   }
+}
+
+/** The place of a policy: its messages name its options. */
+function placeOf(path: Path): Path {
+  const options = path.indexOf('options');
+  return options === -1 ? path : path.slice(0, options);
 }

@@ -1,32 +1,40 @@
-import { isRecord, membersOf, textIn } from '../../core/foreign.ts';
-import { type Imported, type ImportedEntry, NotImported } from './imported.ts';
+import { entryIn, isRecord, membersOf, textIn } from '../../core/foreign.ts';
+import { type Imported, type ImportedEntry, type LeftOut, NotImported } from './imported.ts';
 import { hasReference, type PlaceholderContext, UNKNOWN_URL, withReferences } from './placeholders.ts';
 import { headerPolicies, isOwnHeader, type TargetHeader } from './target-headers.ts';
 import { isSecretName, isSecretVariable, isToken } from './variables.ts';
 
 type Entry = Readonly<Record<string, unknown>>;
 
-/** Members that only matter to the client, such as which calls it asks the user about. */
-const OF_THE_CLIENT: ReadonlySet<string> = new Set([
-  ...['type', 'transport', 'transportType', 'description', 'gallery', 'version', 'source', 'id', 'name'],
-  ...[
-    'autoApprove',
-    'alwaysAllow',
-    'trust',
-    'timeout',
-    'enabled',
-    'disabled',
-    'required',
-    'tools',
-    'settings',
-  ],
-  ...['startup_timeout_sec', 'startup_timeout_ms', 'tool_timeout_sec', 'initTimeout'],
-]);
+const CONFIRMED = 'the client decides which calls it asks its user about';
+const TIMES = 'a timeout for calls of all servers is `mcp.policies.timeout`';
+const ABOUT = 'it describes the server to users of the client';
+
+/** Why members have no counterpart. */
+const REASONS: Readonly<Record<string, string>> = {
+  autoApprove: CONFIRMED,
+  alwaysAllow: CONFIRMED,
+  trust: CONFIRMED,
+  timeout: TIMES,
+  startup_timeout_sec: TIMES,
+  startup_timeout_ms: TIMES,
+  tool_timeout_sec: TIMES,
+  initTimeout: TIMES,
+  description: ABOUT,
+  gallery: ABOUT,
+  version: ABOUT,
+  source: ABOUT,
+  id: ABOUT,
+  name: ABOUT,
+  required: 'the gateway starts without a server that fails',
+  tools: 'set by the client; `tools.include` of a target says which there are',
+};
 
 const READ: ReadonlySet<string> = new Set([
   ...['command', 'args', 'env', 'environment', 'env_vars', 'cwd', 'url', 'serverUrl', 'httpUrl', 'headers'],
   ...['http_headers', 'env_http_headers', 'bearer_token_env_var'],
   ...['includeTools', 'enabled_tools', 'excludeTools', 'disabled_tools', 'disabledTools'],
+  ...['type', 'transport', 'transportType', 'enabled', 'disabled'],
 ]);
 
 /** What a target has beside what the settings of clients say, by the name of its server. */
@@ -51,20 +59,23 @@ export function readServers(
       const whole = finish.get(name)?.(server) ?? server;
       if (!addTarget(targetName(name), whole, context, imported)) continue;
       names.set(name, imported.targets.at(-1)?.value.name ?? name);
-      const ignored = Object.keys(membersOf(entry)).filter(
-        (key) => !READ.has(key) && !OF_THE_CLIENT.has(key),
-      );
-      if (ignored.length > 0)
-        imported.leftOut.push({
-          what: `${ignored.map((key) => `\`${key}\``).join(', ')} of ${what}`,
-          reason: 'no counterpart',
-        });
+      imported.leftOut.push(...ignoredOf(membersOf(entry), what));
     } catch (error) {
       if (!(error instanceof NotImported)) throw error;
       imported.leftOut.push({ what, reason: error.message });
     }
   }
   return names;
+}
+
+/** A line for each reason. */
+function ignoredOf(entry: Entry, what: string): LeftOut[] {
+  const keys = Object.keys(entry).filter((key) => !READ.has(key) && entry[key] !== null);
+  const byReason = Map.groupBy(keys, (key) => entryIn(REASONS, key) ?? 'no counterpart');
+  return [...byReason].map(([reason, each]) => ({
+    what: `${each.map((key) => `\`${key}\``).join(', ')} of ${what}`,
+    reason,
+  }));
 }
 
 /** Adds a target, with a number if its name is taken. Returns false if the same server is imported already. */

@@ -9,7 +9,7 @@ import { LIMITS } from '../../core/limits.ts';
 import { readNamedFile } from '../../core/named-file.ts';
 import { filesOf, type Place } from '../clients/place.ts';
 import { formatOf, parseSettings } from '../clients/settings-file.ts';
-import type { Imported } from './imported.ts';
+import type { Imported, LeftOut } from './imported.ts';
 import { isLitellm, readLitellm } from './litellm/read.ts';
 import { readServers } from './mcp-servers.ts';
 import type { PlaceholderContext } from './placeholders.ts';
@@ -36,6 +36,8 @@ export interface Source {
 /** Sections with MCP servers. */
 interface Servers {
   readonly servers: readonly Entry[];
+  /** The other members of the file. */
+  readonly others: readonly string[];
 }
 
 /** Every settings file in its usual place that has MCP servers. Files that cannot be read are skipped. */
@@ -108,7 +110,29 @@ function readSource(path: string, place: Place, known?: McpClient): Source {
       `nothing to import in ${shown}`,
       'expected `mcpServers`, `servers`, `context_servers` or `mcp_servers`, `packages` or `remotes` of a server.json, or a config object of Portkey',
     );
-  return { ...source, content: { servers } };
+  const others = Object.keys(settings).filter((key) => ![...SECTIONS, 'mcp', 'projects'].includes(key));
+  return { ...source, content: { servers, others } };
+}
+
+/** Where clients have MCP servers. */
+const SECTIONS = ['mcpServers', 'servers', 'context_servers', 'mcp_servers'];
+
+/** Settings of a whole editor have hundreds. */
+const MOST_NAMED = 10;
+
+/** The line for members of a file beside its servers. */
+function leftOutOf(others: readonly string[], shown: string): LeftOut[] {
+  if (others.length === 0) return [];
+  const named = others.slice(0, MOST_NAMED).map((key) => `\`${key}\``);
+  const more = others.length - named.length;
+  return [
+    {
+      what: `${named.join(', ')}${more > 0 ? ` and ${more} more` : ''} in ${shown}`,
+      reason: others.includes('inputs')
+        ? 'settings of the client; an input that a server uses is a variable to fill in'
+        : 'settings of the client',
+    },
+  ];
 }
 
 function yamlContent(text: string, shown: string): Source['content'] {
@@ -167,7 +191,7 @@ function serverSections(settings: Entry, { cwd }: Place): readonly Entry[] {
   const projects = membersOf(settings['projects']);
   const scopes = [settings, settings['mcp'], projects[cwd]].filter(isRecord);
   return scopes.flatMap((scope) =>
-    ['mcpServers', 'servers', 'context_servers', 'mcp_servers'].flatMap((key) => {
+    SECTIONS.flatMap((key) => {
       const section = scope[key];
       return isRecord(section) ? [section] : [];
     }),
@@ -209,7 +233,10 @@ export function importSource(
   }
   if ('portkey' in content) readPortkey(content.portkey, context, imported);
   if ('registry' in content) readServerJson(content.registry, { ...context, ...way }, imported);
-  if ('servers' in content) for (const section of content.servers) readServers(section, context, imported);
+  if ('servers' in content) {
+    for (const section of content.servers) readServers(section, context, imported);
+    imported.leftOut.push(...leftOutOf(content.others, source.shown));
+  }
 }
 
 /** The project of `.vscode/mcp.json` and `.mcp.json`; undefined for settings of the user. */

@@ -27,11 +27,14 @@ export class Variables {
     this.#env = env;
   }
 
-  /** Takes a secret out of a file. Returns the reference that replaces it, as `$NAME`. */
+  /**
+   * Takes a secret out of a file. Returns the reference that replaces it, as `${NAME}`. The name begins with that of its owner:
+   * a general one, such as TOKEN, is likely to be in the environment of some terminal, which takes precedence over the file.
+   */
   reference(preferred: string, value: string, owner: string, from: string): string {
-    const names = [preferred, `${owner}_${preferred}`].map(variableName);
+    const own = ownName(preferred, owner);
     for (let index = 0; ; index += 1) {
-      const name = nameAt(names, index);
+      const name = nameAt(own, index);
       const known = this.#known.get(name)?.value ?? this.#env[name];
       if (known !== undefined && known !== value) continue;
       if (this.#reserved.has(name) && (known ?? this.#offered.get(name)) !== value) continue;
@@ -51,10 +54,9 @@ export class Variables {
     from: string,
     known: Pick<Variable, 'value' | 'placeholder'>,
   ): string {
-    const [own, owned] = [preferred, `${owner}_${preferred}`].map(variableName);
-    const names = [own?.startsWith(`${variableName(owner)}_`) === true ? own : (owned ?? '')];
+    const own = ownName(preferred, owner);
     for (let index = 0; ; index += 1) {
-      const name = nameAt(names, index);
+      const name = nameAt(own, index);
       if (this.#env[name] !== undefined || this.#known.has(name) || this.#reserved.has(name)) continue;
       this.#known.set(name, { name, from, ...known });
       return name;
@@ -119,9 +121,14 @@ export class Variables {
   }
 }
 
-/** The names to try in turn: these, and then the last one with numbers: `A`, `B_A`, `B_A_2`, `B_A_3`. */
-const nameAt = (names: readonly string[], index: number): string =>
-  names[index] ?? `${names.at(-1) ?? ''}_${index - names.length + 2}`;
+/** A variable's name that begins with the name of its owner. */
+function ownName(preferred: string, owner: string): string {
+  const name = variableName(preferred);
+  return name.startsWith(`${variableName(owner)}_`) ? name : variableName(`${owner}_${preferred}`);
+}
+
+/** The names to try in turn: `A`, `A_2`, `A_3`. */
+const nameAt = (name: string, index: number): string => (index === 0 ? name : `${name}_${index + 1}`);
 
 /** Text as the name of an environment variable. */
 export function variableName(text: string): string {

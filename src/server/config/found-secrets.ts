@@ -18,7 +18,7 @@ export interface FoundSecret {
  * what variables hand to a header or to the arguments of a command, unless it is an ordinary word, number or address.
  */
 export function foundSecrets(source: YamlSource, env: Environment): FoundSecret[] {
-  return textPaths(source.value, []).flatMap((path) => foundAt(path, source, env) ?? []);
+  return textPaths(source.value).flatMap((path) => foundAt(path, source, env) ?? []);
 }
 
 function foundAt(path: Path, source: YamlSource, env: Environment): FoundSecret | undefined {
@@ -60,7 +60,8 @@ function argumentAt(path: Path, source: YamlSource): string | undefined {
   return Array.isArray(args) ? credentialArgument(args, Number(path.at(-1))) : undefined;
 }
 
-function textPaths(value: unknown, path: Path): Path[] {
+/** The paths of all texts in a value. */
+export function textPaths(value: unknown, path: Path = []): Path[] {
   if (typeof value === 'string') return [path];
   if (value === null || typeof value !== 'object') return [];
   const entries: [string | number, unknown][] = Array.isArray(value)

@@ -3,6 +3,7 @@ import type { Diagnostic, Path } from '../../core/diagnostic.ts';
 import { secretPaths } from '../../core/schema/secrets.ts';
 import { valueAt } from '../../core/schema/walk.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
+import { textPaths } from './found-secrets.ts';
 import { configSchema } from './schema.ts';
 
 /** Warnings about secrets that are written in the configuration file, or whose value is the placeholder of `agctl init`. */
@@ -13,22 +14,27 @@ export function lint(source: YamlSource): Diagnostic[] {
 /** The beginning of values that `agctl init` writes for secrets which it does not know. */
 export const PLACEHOLDER = 'change-me';
 
+/** Wherever a variable is the whole value: ids of keys, such as AWS_ACCESS_KEY_ID, are no secrets but have to be filled in too. */
 function placeholders(source: YamlSource): Diagnostic[] {
-  return secretPaths(configSchema, source.value)
-    .filter((path) => String(valueAt(source.value, path)).startsWith(PLACEHOLDER))
-    .map((path) => {
-      const variable = source.variableAt(path);
-      return {
-        severity: 'warning',
-        code: 'AGW0317',
-        file: source.file,
-        path,
-        range: source.valueRange(path),
-        message: `${variable ?? 'the secret'} still has the placeholder \`${PLACEHOLDER}\``,
-        label: 'not filled in',
-        help: `give ${variable ?? 'the variable'} its value, in the environment or in \`gateway.env\` beside the file`,
-      };
-    });
+  const isPlaceholder = (path: Path): boolean => String(valueAt(source.value, path)).startsWith(PLACEHOLDER);
+  const secrets = secretPaths(configSchema, source.value).filter(isPlaceholder);
+  const known = new Set(secrets.map((path) => JSON.stringify(path)));
+  const variables = textPaths(source.value)
+    .filter((path) => isPlaceholder(path) && source.variableAt(path) !== undefined)
+    .filter((path) => !known.has(JSON.stringify(path)));
+  return [...secrets, ...variables].map((path) => {
+    const variable = source.variableAt(path);
+    return {
+      severity: 'warning',
+      code: 'AGW0317',
+      file: source.file,
+      path,
+      range: source.valueRange(path),
+      message: `${variable ?? 'the secret'} still has the placeholder \`${PLACEHOLDER}\``,
+      label: 'not filled in',
+      help: `give ${variable ?? 'the variable'} its value, in the environment or in \`gateway.env\` beside the file`,
+    };
+  });
 }
 
 const KEY_NAMES = new Set(['key', 'apiKey']);

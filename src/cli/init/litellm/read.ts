@@ -58,6 +58,8 @@ export function readLitellm(original: Entry, context: PlaceholderContext, import
   const guardrails = guardrailsOf(file['guardrails'], guardrailNames(file), context, lost);
   const at = { context, lost, credentials: credentialsOf(file, lost), guardrails: guardrails.named };
   const deployments = deploymentsOf(file, at, imported);
+  for (const [owner, [first, ...others]] of Map.groupBy(deployments, ({ name }) => name))
+    if (others.length === 0 && first?.shares.weight !== undefined) lost.add('weight', ALONE, { owner });
   const { litellm, router } = sections;
   addMasterKey(sections.general['master_key'], context, lost, imported);
   const strategy = textIn(router['routing_strategy']);
@@ -83,6 +85,8 @@ export function readLitellm(original: Entry, context: PlaceholderContext, import
 }
 
 const NO_MODELS = "it has none: models that were added in LiteLLM's pages are in its database";
+
+const ALONE = 'there is no other deployment of this name';
 
 const MONTH =
   'a budget of 30d is one of a calendar month, as in LiteLLM, whose windows of 30 days begin on the first';
@@ -154,7 +158,7 @@ function addMasterKey(key: unknown, context: PlaceholderContext, lost: Lost, { c
   const named = variableIn(String(key));
   clientKeys.push(
     named === undefined
-      ? secret('LITELLM_MASTER_KEY', String(key), 'general_settings', context)
+      ? secret('LITELLM_MASTER_KEY', String(key), 'litellm', context)
       : // Until it is filled in, nobody can guess it.
         reference(named, context, `${UNKNOWN_VALUE}-${randomBytes(18).toString('base64url')}`),
   );

@@ -1,4 +1,5 @@
 import { entryIn, membersOf } from '../../../core/foreign.ts';
+import { nearest } from '../../../core/suggest.ts';
 
 /** Limits of spending, calls and access, and checks of texts: a gateway without them does what nobody expects of it. */
 export const isCap = (key: string): boolean =>
@@ -124,8 +125,8 @@ const DESCRIPTIONS: readonly string[] = [
   ...['supports_reasoning', 'order', 'base_model'],
 ];
 
-/** Whether a member changes no call, so that nothing is lost without it. */
-export const isSilent = (path: readonly (string | number)[]): boolean =>
+/** Whether a member describes something, so that nothing is lost without it. */
+const isDescription = (path: readonly (string | number)[]): boolean =>
   (path.at(-2) === 'model_info' && DESCRIPTIONS.includes(String(path.at(-1)))) ||
   (path[0] === 'mcp_servers' && path.length === 3 && path[2] === 'description') ||
   (path[0] === 'guardrails' && ['name', 'description'].includes(String(path[5])));
@@ -134,6 +135,22 @@ export const isSilent = (path: readonly (string | number)[]): boolean =>
 export function hasCap(value: unknown): boolean {
   if (Array.isArray(value)) return value.some(hasCap);
   return Object.entries(membersOf(value)).some(([key, inner]) => isCap(key) || hasCap(inner));
+}
+
+/** Sections of the file that the import reads. */
+const SECTIONS: readonly string[] = [
+  ...['model_list', 'credential_list', 'environment_variables', 'guardrails', 'mcp_servers'],
+  ...['general_settings', 'litellm_settings', 'router_settings'],
+];
+
+/** Whether what a member does is lost without a trace: a misspelt section, and answers that were never those of a provider. */
+export const isMisleading = (path: readonly (string | number)[]): boolean =>
+  misspelt(path) !== undefined || path.at(-1) === 'mock_response';
+
+/** The section that was meant by a key of the file. */
+function misspelt([key, ...inner]: readonly (string | number)[]): string | undefined {
+  if (inner.length > 0 || SECTIONS.includes(String(key))) return undefined;
+  return nearest(String(key), SECTIONS);
 }
 
 /** The reason for a member from which nothing could be read. */
@@ -146,7 +163,11 @@ export function reasonFor(
   isReplaced: boolean,
 ): { readonly reason: string; readonly isKnown: boolean } {
   if (isReplaced) return { reason: 'that of `router_settings` is used, as by LiteLLM', isKnown: true };
+  if (isDescription(path)) return { reason: "it describes it in LiteLLM's own lists", isKnown: true };
   const key = String(path.at(-1));
+  const section = misspelt(path);
+  if (section !== undefined)
+    return { reason: `nothing of it was read: write \`${section}\``, isKnown: false };
   const known =
     (path[0] === 'mcp_servers' ? entryIn(REASONS_OF_SERVERS, key) : undefined) ?? entryIn(REASONS, key);
   if (known !== undefined) return { reason: known, isKnown: true };

@@ -2,14 +2,14 @@ import { elementsOf, membersOf, shownValue, stringIn } from '../../../core/forei
 import type { Variables } from '../variables.ts';
 import type { Unread, Watched } from '../watched.ts';
 import type { Lost } from './lost.ts';
-import { CALLBACKS_THAT_CHECK, hasCap, isCap, isSilent, OTHER_TYPE, reasonFor } from './reasons.ts';
+import { CALLBACKS_THAT_CHECK, hasCap, isCap, isMisleading, OTHER_TYPE, reasonFor } from './reasons.ts';
 import { variableIn } from './references.ts';
 
 type Entry = Readonly<Record<string, unknown>>;
 
 /** A line for each member of the file that the import has not asked for, and for each variable that it could not use. */
 export function reportUnread(file: Entry, watched: Watched, variables: Variables, lost: Lost): void {
-  const isCovered = (path: Unread['path']): boolean => lost.covered.has(path.join('.')) || isSilent(path);
+  const isCovered = (path: Unread['path']): boolean => lost.covered.has(path.join('.'));
   const unread = watched.unread(file, isCovered, NESTED);
   for (const each of unread) report(each, file, lost);
   for (const { path } of unread) lost.covered.add(path.join('.'));
@@ -36,18 +36,24 @@ const NESTED: ReadonlySet<string> = new Set([
 const UNUSED =
   'nothing that is imported refers to them: those that the gateway or a server reads belong into `gateway.env`';
 
-/** Without a value, or switched off, a member does nothing in LiteLLM either. */
 function report({ path, value, isMistyped }: Unread, file: Entry, lost: Lost): void {
   const name = String(path.at(-1));
   const why = reasonFor(path, value, isReplaced(path, file));
-  if (value === null || (value === false && why.isKnown)) return;
+  if (value === null) return;
   const { key, owner } = placeOf(path, file);
+  if (value === false && why.isKnown) {
+    lost.add(key, 'switched off', { owner, isWarning: false });
+    return;
+  }
   const callbacks = /callbacks?$/.test(name) ? (Array.isArray(value) ? value : [value]).map(shownValue) : [];
   const checks = callbacks.filter((each) => CALLBACKS_THAT_CHECK.test(each));
   for (const each of checks)
     lost.add(`${key}: ${each}`, 'guardrails are set as `llm.guardrails`', { isWarning: true });
   if (checks.length > 0 && checks.length === callbacks.length) return;
-  lost.add(key, isMistyped ? OTHER_TYPE : why.reason, { owner, isWarning: isCap(name) || hasCap(value) });
+  lost.add(key, isMistyped ? OTHER_TYPE : why.reason, {
+    owner,
+    isWarning: isCap(name) || hasCap(value) || isMisleading(path),
+  });
 }
 
 /** Whether LiteLLM itself reads the same member of another section. */

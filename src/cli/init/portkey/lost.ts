@@ -23,6 +23,8 @@ const REASONS: Readonly<Record<string, string>> = {
   aws_auth_type: 'without keys, the default chain of AWS finds credentials',
   vertex_service_account_json:
     'Google credentials are found as by its own tools: GOOGLE_APPLICATION_CREDENTIALS',
+  forward_headers:
+    'headers of clients reach the provider or not as for all calls; `requestHeaders` of a model sets and removes some',
   openai_beta: IN_REQUESTS,
   prompt_id: 'prompts are kept by their programs, or added with `policies.ai.prompts` of a route',
   input_mutators: 'texts are changed by guardrails that mask, or by a webhook (docs/guardrails.md)',

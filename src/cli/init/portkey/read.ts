@@ -79,7 +79,7 @@ function addModels({ leaves, failures, write }: Routing, at: At, imported: Impor
 }
 
 const READ = [
-  ...['name', 'weight', 'strategy', 'targets', 'retry', 'cache', 'request_timeout', 'forward_headers'],
+  ...['name', 'weight', 'strategy', 'targets', 'retry', 'cache', 'request_timeout'],
   ...['before_request_hooks', 'after_request_hooks', 'input_guardrails', 'output_guardrails'],
   ...['default_input_guardrails', 'default_output_guardrails', 'index', 'id'],
 ];

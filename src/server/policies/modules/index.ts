@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { pathText } from '../../../core/diagnostic.ts';
 import { durationSchema, durationText } from '../../../core/duration.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { nonEmpty } from '../../../core/schema/mapping.ts';
@@ -116,7 +117,7 @@ async function load(
     for (const { path, message } of checked.problems)
       context.at('options', ...path).report({
         code: 'AGW0104',
-        message,
+        message: `${pathText(['options', ...path])}: ${message}`,
         label: `the policy \`${definition.name}\` checks these options`,
       });
     return undefined;

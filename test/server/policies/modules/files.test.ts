@@ -159,7 +159,9 @@ describe('policies in files', () => {
     expect(await ask({ 'x-team': 'greens' })).toEqual([200, expect.any(String)]);
     expect(await ask({})).toEqual([401, expect.stringContaining('say which team you are of')]);
     write('policies/team.ts', withOptions);
-    await until(() => gateway.stderr.includes('expected array, received undefined'));
+    await until(() =>
+      gateway.stderr.includes('options.teams: Invalid input: expected array, received undefined'),
+    );
     const options = 'options: { teams: [reds, blues] }';
     write('gateway.yaml', free.replace('timeout: 500ms', options));
     await until(async () => (await ask({ 'x-team': 'greens' }))[0] === 401);
