@@ -65,9 +65,18 @@ export class OwnGateway implements Gateway {
   readonly fetch = async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
     const request = new Request(typeof input === 'string' ? new URL(input, this.url) : input, init);
     const { origin } = new URL(request.url);
-    const gateway = Object.entries(this.urls).find(([, url]) => url === origin)?.[0];
+    const byAddress = Object.entries(this.urls).find(([, url]) => url === origin)?.[0];
+    // A path alone does not say which of two sections of their own is meant, but calls of models have paths of their own.
+    const isModelCall = typeof input === 'string' && /^\/v1(?:beta)?\//.test(input) && this.#hasOwnPorts();
+    const gateway = isModelCall ? 'llm' : byAddress;
     return this.handle(request, gateway === undefined ? {} : { gateway });
   };
+
+  /** Whether `mcp` and `llm` each have a gateway of their own, which then has their name. */
+  #hasOwnPorts(): boolean {
+    const { gateways, mcp, llm } = this.#program.live.served.config;
+    return Object.keys(gateways).length === 0 && mcp !== undefined && llm !== undefined;
+  }
 
   readonly reload = async (config?: GatewayConfig): Promise<void> => {
     const { live, source, isFile } = this.#program;

@@ -320,6 +320,19 @@ describe('who a request of gateway.handle is from', () => {
       (await gateway.handle(new Request('http://localhost/'), name === undefined ? {} : { gateway: name }))
         .status;
     expect([await statusOf(), await statusOf('one'), await statusOf('two')]).toEqual([201, 201, 202]);
+    await using sections = await createGateway(
+      {
+        mcp: { targets: [{ name: 'far', mcp: { host: 'http://127.0.0.1:1/mcp' } }] },
+        llm: { models: [{ name: 'm', provider: 'echo' }] },
+      },
+      { listen: false },
+    );
+    const models = [
+      await sections.fetch('/v1/models'),
+      await sections.fetch(`${sections.urls['llm']}/v1/models`),
+    ];
+    expect(models.map(({ status }) => status)).toEqual([200, 200]);
+    expect((await sections.fetch('/mcp')).status).toBe(406);
     const byUrl = async (url = '/'): Promise<number> => (await gateway.fetch(url)).status;
     const { one = '', two = '' } = gateway.urls;
     expect([await byUrl(), await byUrl(`${one}/`), await byUrl(`${two}/`)]).toEqual([201, 201, 202]);

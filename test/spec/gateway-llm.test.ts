@@ -1,6 +1,8 @@
-import { describe, expect } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { loadConfigText } from '../../src/server/config/load.ts';
 import { planGateways } from '../../src/server/config/plan/plan-gateways.ts';
+import { blocksIn } from '../kit/documentation.ts';
 import {
   answering,
   bodyOf,
@@ -13,6 +15,7 @@ import {
   modelsGateway,
   webhook,
 } from '../kit/llm-provider.ts';
+import { send } from '../kit/send.ts';
 import { verifies } from '../kit/verifies.ts';
 
 const pass = () => guardrail(() => ({}));
@@ -162,6 +165,38 @@ describe('transformation', () => {
       expect(withDefaults).toEqual([10, 3, 5, 5]);
     },
   );
+
+  test('the limit of docs/first-steps.md holds for each name of the field, and without one', async () => {
+    const block = blocksIn('docs/first-steps.md').find(({ text }) => text.includes('max_completion_tokens:'));
+    const { transformation } = parse(block?.text ?? '').llm.models[0];
+    await using provider = await llmProvider();
+    await using served = await llmGateway(provider, { model: { transformation } });
+    const sent = async (fields: object): Promise<unknown[]> => {
+      expect((await chat(served, { ...CHAT, ...fields })).status).toBe(200);
+      const { max_tokens, max_completion_tokens } = bodyOf(provider);
+      return [max_tokens, max_completion_tokens];
+    };
+    for (const [fields, limit] of [
+      [{ max_tokens: 99_999 }, 1000],
+      [{ max_tokens: 7 }, 7],
+      [{ max_completion_tokens: 99_999 }, 1000],
+      [{ max_completion_tokens: 7 }, 7],
+      [{}, 1000],
+      [{ max_tokens: null }, 1000],
+    ] as const)
+      expect([fields, await sent(fields)]).toEqual([fields, [limit, undefined]]);
+    const post = (path: string, body: object) =>
+      send(`${served.url}${path}`, { method: 'POST', body: JSON.stringify({ model: CHAT.model, ...body }) });
+    for (const [body, limit] of [
+      [{ input: 'x', max_output_tokens: 99_999 }, 1000],
+      [{ input: 'x' }, 1000],
+    ] as const) {
+      await post('/v1/responses', body);
+      expect(bodyOf(provider)).toMatchObject({ input: 'x', max_output_tokens: limit });
+    }
+    await post('/v1/embeddings', { input: 'x' });
+    expect(Object.keys(bodyOf(provider)).toSorted()).toEqual(['input', 'model']);
+  });
 
   verifies(
     ['gateway.llm.transformation.2', 'gateway.limits.transformations'],
