@@ -54,6 +54,12 @@ export function completed(word: string, candidates: Iterable<string>): string | 
   return found.length === 1 ? found[0] : undefined;
 }
 
+/** The first candidate that ends with `word`, of at least five letters: `localRateLimit` for `ratelimit`. */
+export function ending(word: string, candidates: Iterable<string>): string | undefined {
+  const wanted = word.toLowerCase();
+  return wanted.length < 5 ? undefined : [...candidates].find((each) => each.toLowerCase().endsWith(wanted));
+}
+
 /**
  * The longest candidate, of at least four letters, that `word` begins with: `basicAuth` for `basicAuthentication`.
  */

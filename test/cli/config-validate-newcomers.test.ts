@@ -30,6 +30,7 @@ test.each([
     '{ requestMirror: { backend: { host: "a:1" }, percent: 1 } }',
     'unknown field `percent` / a field with a similar name exists: `percentage`',
   ],
+  ['{ ratelimit: [] }', 'unknown field `ratelimit` / a field with a similar name exists: `localRateLimit`'],
   ['{ timeouts: {} }', 'unknown field `timeouts` / a field with a similar name exists: `timeout`'],
   [
     '{ mcpAuthentcation: {} }',
@@ -37,6 +38,29 @@ test.each([
   ],
 ])('the unknown keys of %s are corrected', async (policies, expected) => {
   expect(helps((await validate(policies)).stdout)).toContain(expected);
+});
+
+test('an empty variable and a placeholder are named', async () => {
+  await using folder = await temporaryFolder();
+  const file = join(folder.path, 'gateway.yaml');
+  const aws = '{ aws: { accessKeyId: $AWS_ID, secretAccessKey: $AWS_SECRET } }';
+  writeFileSync(
+    file,
+    `llm: { port: 0, policies: { apiKey: { keys: [{ key: $EMPTY }, { key: "\${X:-}" }] } }, models: [{ name: a, provider: echo }] }\n`,
+  );
+  const empty = await cli(['config', 'validate', '-o', 'json', file], { env: { EMPTY: '' } });
+  expect(helps(empty.stdout).map((line) => line.split(' / ')[0])).toEqual([
+    'the value is missing: `EMPTY` is empty or not set',
+    'the value is missing: `X` is empty or not set',
+  ]);
+  writeFileSync(
+    file,
+    `llm: { port: 0, models: [{ name: a, provider: bedrock, params: { awsRegion: us-east-1 }, auth: ${aws} }] }\n`,
+  );
+  const env = { AWS_ID: 'change-me', AWS_SECRET: 'change-me' };
+  const placeholder = await cli(['config', 'validate', '-o', 'json', file], { env });
+  for (const name of ['AWS_ID', 'AWS_SECRET'])
+    expect(placeholder.stdout).toContain(`${name} still has the placeholder`);
 });
 
 test('a shortened member of a variable is an error that names the whole one', async () => {

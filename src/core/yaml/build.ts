@@ -68,6 +68,8 @@ class Builder {
   /** An anchor without a part is still being built, so an alias to it would be circular. */
   readonly #anchors = new Map<string, { node: Node; part?: Part }>();
   readonly #reportedLimits = new Set<string>();
+  /** The lines with a variable that has no value: one problem, however often it is used. */
+  readonly #undefined = new Map<string, number[]>();
   #aliases = 0;
   #aliasedValues = 0;
   #expandedUnits = 0;
@@ -275,17 +277,37 @@ class Builder {
     const [start, end] = node.range ?? [0, 0];
     const exact = decoded?.value === raw ? decoded : undefined;
     for (const reference of references) {
+      const from = exact?.starts[reference.start] ?? start;
+      const others = this.#undefined.get(reference.name);
+      if (others !== undefined) {
+        const { line } = this.#lines.position(from);
+        if (line !== others[0]) others.push(line);
+        continue;
+      }
+      const lines = [this.#lines.position(from).line];
+      this.#undefined.set(reference.name, lines);
       this.#push({
         code: 'AGW0004',
         message: `the environment variable \`${reference.name}\` is not defined`,
-        start: exact?.starts[reference.start] ?? start,
+        start: from,
         end: exact?.ends[reference.end - 1] ?? end,
         path,
-        label: 'no value and no fallback',
+        get label() {
+          return `no value and no fallback${alsoOn(lines.slice(1))}`;
+        },
         help: `define it in the environment or ${this.#definedIn}, or give a fallback: \`\${${reference.name}:-value}\`; a literal dollar sign is \`$$\``,
       });
     }
   }
+}
+
+const MOST_LINES = 5;
+
+function alsoOn(lines: readonly number[]): string {
+  const others = [...new Set(lines)];
+  if (others.length === 0) return '';
+  const more = others.length > MOST_LINES ? ', …' : '';
+  return `; also on line${others.length > 1 ? 's' : ''} ${others.slice(0, MOST_LINES).join(', ')}${more}`;
 }
 
 /** Resolves unquoted text by YAML 1.2's core schema: null, boolean, number or text. */

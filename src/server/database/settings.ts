@@ -10,7 +10,7 @@ export type DatabaseLocation =
   | { readonly kind: 'postgres'; readonly url: string };
 
 const FORMS =
-  'expected `sqlite://./data.db` (relative to this file), `sqlite:///folder/data.db` or `postgres://user:password@host:5432/database`';
+  'expected `sqlite://./data.db` (relative to this file), `sqlite:///folder/data.db` or `postgres://host:5432/database` (with user and password before the host)';
 
 /** Reads a URL. Returns what is wrong with it as a string. */
 export function parseDatabaseUrl(url: string): DatabaseLocation | string {

@@ -15,7 +15,7 @@ import {
   type Schema,
   schemasAt,
 } from '../../../core/schema/walk.ts';
-import { completed, editDistance, nearest, shortened } from '../../../core/suggest.ts';
+import { completed, editDistance, ending, nearest, shortened } from '../../../core/suggest.ts';
 import type { Places } from './places.ts';
 
 /** A schema and the path where it applies: the root, or the matching branch of a union. */
@@ -71,7 +71,7 @@ export function adviseOnKey(
 function similar(key: string, allowed: readonly string[]): string | undefined {
   const near = nearest(key, allowed);
   if (near !== undefined && editDistance(key.toLowerCase(), near.toLowerCase()) <= 2) return near;
-  return completed(key, allowed) ?? shortened(key, allowed) ?? near;
+  return completed(key, allowed) ?? shortened(key, allowed) ?? near ?? ending(key, allowed);
 }
 
 /** The key that other programs call `key`. */

@@ -85,7 +85,7 @@ function locate(finding: Finding, source: YamlSource): Diagnostic {
   return {
     severity: 'error',
     code,
-    message,
+    message: emptyVariable(path, source) ?? message,
     file: source.file,
     path,
     range: at === 'key' ? holderRange(place, source) : source.valueRange(place),
@@ -94,6 +94,13 @@ function locate(finding: Finding, source: YamlSource): Diagnostic {
     ...(notes !== undefined && { notes }),
     ...(fix !== undefined && { fix }),
   };
+}
+
+/** Without its value, a variable looks like a missing value of whichever type is tried last. */
+function emptyVariable(path: Path, source: YamlSource): string | undefined {
+  if (![null, ''].some((empty) => empty === valueAt(source.value, path))) return undefined;
+  const names = source.variablesAt(path).map((name) => `\`${name}\``);
+  return names.length === 0 ? undefined : `the value is missing: ${names.join(' and ')} is empty or not set`;
 }
 
 /** The range of the key at `path`. The root and list items have no key; their first key is used instead. */
