@@ -326,7 +326,7 @@ mcp:
     - name: h
       mcp: {host: "http://127.0.0.1:9/mcp"}
       policies:
-        requestHeaderModifier: {set: {X-Plain: $MY_SECRET, X-Custom: "Bearer ZQh8", X-Level: debug, X-On: "\${USE_KEYS}"}}
+        requestHeaderModifier: {set: {X-Plain: $MY_SECRET, X-Custom: "Bearer ZQh8", X-Level: debug, X-Version: $API_VERSION, X-On: "\${USE_KEYS}"}}
 llm:
   port: 0
   models:
@@ -340,6 +340,7 @@ llm:
           A1: 'q4x',
           MY_SECRET: 'z7z',
           WORD: 'debug',
+          API_VERSION: '2024-01-02',
           ROOT: '/srv/7/data',
           ID: 'plain-7-id',
           USE_KEYS: 'true',
@@ -354,6 +355,7 @@ llm:
     // What names no secret, or is an ordinary word, stays readable.
     expect(text).toMatch(/"X-Level": "debug"/);
     expect(text).toMatch(/"X-On": "true"/);
+    expect(text).toMatch(/"X-Version": "2024-01-02"/);
     expect(text).toContain('"/srv/7/data",\n');
     expect(file).toContain('X-Plain: $MY_SECRET');
   });

@@ -44,10 +44,10 @@ export const isSecretVariable = (name: string): boolean =>
 
 const isSwitch = (value: string): boolean => /^(?:|true|false|yes|no|on|off)$/i.test(value);
 
-/** Numbers, durations, switches, paths, hosts, and URLs without parameters. */
+/** Numbers, durations, dates, versions, switches, paths, hosts, and URLs without parameters. */
 const isOrdinary = (value: string): boolean =>
   isSwitch(value) ||
-  /^(?:-?[\d.]{1,12}[a-z%]{0,2}|[.~]{0,2}\/[\w./-]*|(?:https?:\/\/)?[a-z\d.-]+(?:\.[a-z\d-]+|:\d{1,5})(?:\/[\w.-]{0,16})*)$/.test(
+  /^(?:[v-]?[\d.:-]{1,12}[a-z%]{0,2}|[.~]{0,2}\/[\w./-]*|(?:https?:\/\/)?[a-z\d.-]+(?:\.[a-z\d-]+|:\d{1,5})(?:\/[\w.-]{0,16})*)$/.test(
     value,
   );
 
