@@ -116,6 +116,9 @@ export async function recorded(gate: TestGateway, act: () => Promise<unknown>): 
 
 /** Members that are never the same twice. */
 const CHANGING: Readonly<Record<string, string>> = {
+  // Whole seconds that remain of an hour.
+  'x-ratelimit-reset': 'RESET',
+  'retry-after': 'RESET',
   startTime: 'TIME',
   endTime: 'TIME',
   date: 'DATE',
