@@ -21,7 +21,10 @@ const PROGRAM = `
   const stop = boundNewSpace(process.env);
   const bound = await fill();
   stop();
-  console.log(JSON.stringify([bound, await fill()]));
+  // When V8 makes it larger depends on how long collections take.
+  let free = bound;
+  for (let times = 0; times < 5 && free <= bound; times += 1) free = await fill();
+  console.log(JSON.stringify([bound, free]));
 `;
 
 const sizes = async (...flags: string[]): Promise<number[]> => {
