@@ -47,7 +47,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Driver> {
       >,
     close: async () => {
       isClosed = true;
-      // Whoever closes last writes the log back into the file, which a connection that only reads cannot: it would leave both files.
+      // SQLite writes the log back into the file when its last connection is closed, but not if that connection is read-only.
       await reader?.close();
       await writer.close();
     },

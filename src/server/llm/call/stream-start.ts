@@ -138,7 +138,7 @@ class StreamStart implements BodySink {
     if (data === '[DONE]') this.#isOver = true;
     if (data === undefined || data === '[DONE]') return;
     const value = membersOf(jsonIn(data));
-    // Some servers send the text of an error, which is no JSON.
+    // Some servers send the error as plain text, not as JSON.
     const error = value === undefined && type === 'error' ? data : errorBodyOf(value);
     if (error !== undefined) this.#end({ error });
     this.#hasEvents ||= value === undefined || this.#key === undefined || saysAnything(this.#key, value);

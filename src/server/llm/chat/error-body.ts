@@ -11,7 +11,7 @@ export function errorValue(bytes: Buffer, status: number): unknown {
   );
 }
 
-/** What the gateway says of an error response that is no JSON, or of which no member says anything. */
+/** The message for an error response that is not JSON, or whose JSON has no message. */
 export const errorSentence = (status: number, said: string): string =>
   `the provider responded with HTTP ${status}${said === '' ? '' : `: ${said}`}`;
 

@@ -4,7 +4,7 @@ import { parseMessage, type RpcMessage } from '../protocol/message.ts';
 
 // Cursors of the lists of a single target, whose pages clients request one by one. Those of merged lists: `list-pages.ts`.
 
-/** What a cursor begins with that stands for another one of the target, whose JSON text follows. */
+/** Prefix of the cursors that the gateway makes. The target's own cursor follows, as JSON. */
 const MARK = 'agctl:';
 
 /** The request for a page with the cursor that the target has sent. */
@@ -18,9 +18,9 @@ export function withOwnCursor(message: RpcMessage): RpcMessage {
 }
 
 /**
- * A page, as JSON text, with a cursor that clients accept. The official SDKs refuse the whole list for a number, which stands in a
- * text therefore. The cursor of the page itself would make them request it forever (DeusData/codebase-memory-mcp#1247): it is left
- * out, and so is what is neither a text nor a number.
+ * A page, as JSON text, with a cursor that clients accept. The official SDKs refuse a list whose cursor is a number, so a number is
+ * wrapped in a string. A cursor that equals the one of the request would make clients ask for the same page forever
+ * (DeusData/codebase-memory-mcp#1247): it is removed, as is anything that is neither a string nor a number.
  */
 export function withClientCursor(text: string, { params }: RpcMessage, result: unknown): string {
   const { nextCursor } = membersOf(result);
