@@ -1,6 +1,7 @@
 import { type ReactNode, useMemo } from 'react';
 import type { Overview } from '../../../core/overview.ts';
 import { count, duration } from '../../shared/format.ts';
+import { Problem } from '../../shared/problem.tsx';
 import { Link } from '../../shared/router.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
 import { visible } from '../../shared/visible.ts';
@@ -26,12 +27,19 @@ const EVERY = 10_000;
 /** Tokens, cost, time and errors: over time, by model, tool, target and route. */
 export function Usage(): ReactNode {
   const { entries } = useRequests();
-  const { data: overview } = useLoaded<Overview>(OVERVIEW);
+  const { data: overview, error, reload } = useLoaded<Overview>(OVERVIEW);
   const isRecording = overview?.isRecording === true;
   const chosen = usePeriod(entries, isRecording);
   const titleOf = useMemo(() => routeTitles(overview), [overview]);
   const figures = useFigures(chosen, entries);
   const { entries: recent, isRecorded, total } = figures;
+  // Until it is known whether there is a database, a long period would show the tables of the page's own requests and then replace them.
+  if (overview === undefined)
+    return error === undefined ? (
+      <p className="quiet">Loading …</p>
+    ) : (
+      <Problem title="The state of the gateway could not be read" error={error} retry={reload} />
+    );
   return (
     <>
       <SinceStart />
