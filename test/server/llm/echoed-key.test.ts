@@ -149,6 +149,49 @@ describe('a key that a provider echoes in an answer', () => {
     expect(seen).not.toContain(key);
   });
 
+  test.each([...APIS.map((api) => [api, api] as const), ...TRANSLATED])(
+    'reaches no client of %s, from %s, in pieces of a stream',
+    async (client, api) => {
+      const key = 'sk-echoed-0123456789abcdef';
+      const pieces = key.match(/.{1,3}/g) ?? [];
+      // Each word of the text is an event. The first has a beginning of the key that goes on otherwise.
+      const text = `you sk-echo-0 sent ${pieces.join(' ')} and ${pieces[0]} ${pieces[1]} .`;
+      const stream = WIRE[api].stream?.({ model: 'm', text, usage: undefined }) ?? '';
+      await using provider = await llmProvider(
+        streaming((response) =>
+          response.end(pieces.reduce((all, each) => all.replaceAll(`"${each} "`, `"${each}"`), stream)),
+        ),
+      );
+      const { client: seen = '' } = await shownBy(provider, client, {
+        key,
+        isStream: true,
+        ...(api === client ? {} : { api }),
+      });
+      const texts = [...seen.matchAll(/"(?:content|delta|text)":"((?:[^"\\\\]|\\\\.)*)"/g)].map(
+        ([, each]) => each,
+      );
+      expect(texts.join('')).toContain('you sk-echo-0 sent sk-ech<redacted>and sk-ech.');
+    },
+  );
+
+  test('reaches no client in an answer that is too long to wait for', async () => {
+    const key = 'sk-echoed-0123456789abcdef';
+    const answer = {
+      model: 'm',
+      text: `${'word '.repeat(40_000)}Bearer ${key}! ${'x'.repeat(70_000)}sk-ech`,
+      usage: undefined,
+    };
+    const body = JSON.stringify(WIRE.completions.body?.(answer));
+    const at = body.indexOf(key) + 9;
+    await using provider = await llmProvider((_, response) => {
+      response.writeHead(200, { 'content-type': 'application/json', 'content-length': body.length });
+      response.write(body.slice(0, at), () => response.end(body.slice(at)));
+    });
+    const { client: seen = '' } = await shownBy(provider, 'completions', { key });
+    expect(seen).toMatch(/^200 .*Bearer <redacted>\*+! x+sk-ech"/s);
+    expect(seen).not.toContain(key);
+  });
+
   test('is left where it may be a word: ollama', async () => {
     await using provider = await llmProvider(answers('completions', 'Try ollama pull.', false));
     for (const client of ['completions', 'messages'] as const) {

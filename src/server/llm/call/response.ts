@@ -26,6 +26,7 @@ import { isEventStream } from './answer-form.ts';
 import { hasShape, isStrict, mayBeText, UNASKED_STREAM, wrongAnswer, wrongShape } from './answer-shape.ts';
 import { heldAnswer } from './error-in-answer.ts';
 import { NonStreamingMeter, readNonStreaming, StreamMeter, usageIn, withoutMark } from './response-meter.ts';
+import { KeyFilter } from './split-key.ts';
 import { LlmStream, recordFrames } from './stream.ts';
 
 export interface ResponseOptions {
@@ -83,16 +84,24 @@ export function processResponse(
     const isChecked = hasShape(call.format) && call.isUnmetered !== true;
     if (isChecked && (isJson || !(call.streaming || mayBeText(call.format))))
       return checkedReply(ctx, call, reply, body, options);
-    return meteredReply(ctx, call, reply, body);
+    return meteredReply(ctx, call, reply, body, options);
   }
   return collectBody(ctx, body, call).then((bytes) =>
     guarded(ctx, call, reply, withoutKey(bytes, headers, options), options),
   );
 }
 
-function meteredReply(ctx: RequestContext, call: LlmCall, reply: Reply, body: UpstreamBody): Reply {
+function meteredReply(
+  ctx: RequestContext,
+  call: LlmCall,
+  reply: Reply,
+  body: UpstreamBody,
+  { keyEncodings }: ResponseOptions,
+): Reply {
   // Results of a batch are counted line by line.
   if (call.nonStreaming !== undefined) return reply;
+  const forms = rareEncodings(keyEncodings);
+  if (forms.length > 0) body.changeWith(new KeyFilter(forms));
   call.nonStreaming = new NonStreamingMeter(ctx.timings.started);
   body.observers.push(call.nonStreaming);
   body.watcher = ctx;
@@ -117,7 +126,7 @@ async function checkedReply(
   }
   if (!isComplete) {
     if (/^\s*[[{]/.test(withoutMark(bytes).toString('latin1', 0, 100)))
-      return meteredReply(ctx, call, reply, body);
+      return meteredReply(ctx, call, reply, body, options);
     body.discard();
     throw wrongShape(ctx, call, 'the provider answered with something else than a JSON object');
   }

@@ -8,7 +8,7 @@ import { StreamedCompletion } from '../chat/conversation.ts';
 import { rareEncodings, redactKey } from '../credentials.ts';
 import { errorInEvent, llmError } from '../errors.ts';
 import type { ClientError } from '../formats/format.ts';
-import { formatOf } from '../formats/index.ts';
+import { clientFormatOf, formatOf } from '../formats/index.ts';
 import { streamedOutputOf } from '../formats/output.ts';
 import { dataOf, FrameSplitter, OversizedFrameError } from '../frames.ts';
 import type { StreamGuard } from '../guardrails/stream-guard.ts';
@@ -17,6 +17,7 @@ import { CUT_OFF } from '../translation/translated-body.ts';
 import { wrongShape } from './answer-shape.ts';
 import { chargeBudget } from './budget.ts';
 import type { StreamMeter } from './response-meter.ts';
+import { SplitKey } from './split-key.ts';
 
 /**
  * Relays a streamed completion to the client: meters it, runs guardrails, and ends it with an error event if it fails
@@ -31,6 +32,7 @@ export class LlmStream {
   /** Encodings of the provider's key, to be redacted. */
   readonly #keyEncodings: readonly string[];
   readonly #rareEncodings: readonly string[];
+  readonly #splitKey: SplitKey | undefined;
   readonly #frames: FrameSplitter;
   /** Events that are sent only when the call is charged; undefined if no budget counts it. */
   readonly #endMarks: readonly Buffer[] | undefined;
@@ -58,6 +60,9 @@ export class LlmStream {
     this.#guard = guard;
     this.#keyEncodings = keyEncodings;
     this.#rareEncodings = rareEncodings(keyEncodings);
+    const texts = clientFormatOf(call.format)?.eventTexts;
+    if (texts !== undefined && this.#rareEncodings.length > 0)
+      this.#splitKey = new SplitKey(texts, this.#rareEncodings);
     this.#endMarks =
       callBudget.get(ctx)?.isReserved === true ? (formatOf(call.format).endMarks ?? []) : undefined;
   }
@@ -174,7 +179,7 @@ export class LlmStream {
     this.#idleTimer?.refresh();
     let frames: Buffer[];
     try {
-      frames = this.#frames.push(chunk).map((frame) => this.#withoutKey(frame));
+      frames = this.#frames.push(chunk).flatMap((frame) => this.#withoutKey(frame));
     } catch (error) {
       if (!(error instanceof OversizedFrameError)) throw error;
       this.#abort(upstreamFailed(messageOf(error)));
@@ -210,9 +215,10 @@ export class LlmStream {
     return true;
   }
 
-  /** An event without an echoed key. */
-  #withoutKey(frame: Buffer): Buffer {
-    return redactKey(frame, frame.includes('error') ? this.#keyEncodings : this.#rareEncodings);
+  /** The events to send now, without an echoed key. */
+  #withoutKey(frame: Buffer): readonly Buffer[] {
+    const cleaned = redactKey(frame, frame.includes('error') ? this.#keyEncodings : this.#rareEncodings);
+    return this.#splitKey?.push(cleaned) ?? [cleaned];
   }
 
   /** Gives an event to guardrails. False if they cannot check it, which ends the stream. */
@@ -313,18 +319,19 @@ export class LlmStream {
     if (this.#isDone) return;
     clearTimeout(this.#idleTimer);
     this.#next(async () => {
-      const tail = this.#withoutKey(this.#frames.rest());
-      const forwarded = tail.length > 0 ? this.#meter.forwarded(tail) : undefined;
+      const tail = this.#frames.rest();
+      const last = [...(tail.length > 0 ? this.#withoutKey(tail) : []), ...(this.#splitKey?.end() ?? [])];
+      const forwarded = last.flatMap((frame) => this.#meter.forwarded(frame) ?? []);
       this.#meter.ended();
       if (this.#isDone || this.#hasOtherShape()) return;
       const { isCut } = this.#meter;
       if (isCut && this.#failsStart(`the provider ended the stream early: ${CUT_OFF}`)) return;
       // A final event without an empty line: the standard discards it, but some clients read it.
-      const rest = forwarded === undefined || isCut ? Buffer.alloc(0) : forwarded;
+      const rest = isCut ? [] : forwarded;
       if (!isCut) this.#call.progress = 'complete';
-      if (rest.length > 0 && !this.#hold(rest)) return;
+      if (!rest.every((frame) => this.#hold(frame))) return;
       if (this.#guard !== undefined) await this.#release(this.#guard, true);
-      else if (rest.length > 0) this.#write([rest]);
+      else if (rest.length > 0) this.#write(rest);
       // The client has its text, and has to know that there is no more.
       if (isCut) this.#onUpstreamFailure(CUT_OFF);
       // Some formats have no last event: clients wait for the end of the body.

@@ -14,6 +14,12 @@ export interface BodySink {
   readonly takesRest?: true;
 }
 
+/** Changes a body as it arrives. It may hold back bytes until the next chunk, or the end. */
+export interface BodyFilter {
+  push(chunk: Buffer): Buffer;
+  end(): Buffer;
+}
+
 /** What a body asks of where it comes from, such as a response of undici. */
 export type BodyController = Pick<Dispatcher.DispatchController, 'pause' | 'resume' | 'abort'>;
 
@@ -27,6 +33,7 @@ export class UpstreamBody {
   readonly #held: Buffer[] = [];
   #heldBytes = 0;
   #sink: BodySink | undefined;
+  #filter: BodyFilter | undefined;
   #ended = false;
   /** Bytes that are held before the upstream is paused. */
   #holdBytes: number = LIMITS.streamHighWaterBytes;
@@ -48,7 +55,17 @@ export class UpstreamBody {
     this.#controller = controller;
   }
 
-  push(chunk: Buffer): void {
+  /** Changes what is held, and what follows. */
+  changeWith(filter: BodyFilter): void {
+    const held = this.#held.splice(0).map((chunk) => filter.push(chunk));
+    if (this.#ended) held.push(filter.end());
+    else this.#filter = filter;
+    this.#held.push(...held.filter(({ length }) => length > 0));
+    this.#heldBytes = this.#held.reduce((sum, { length }) => sum + length, 0);
+  }
+
+  push(received: Buffer): void {
+    const chunk = this.#filter?.push(received) ?? received;
     // undici gives an empty chunk at once when it resumes. A sink that pauses again would be resumed without end.
     if (chunk.length === 0) return;
     if (this.#sink === undefined || this.#isPaused) {
@@ -65,6 +82,9 @@ export class UpstreamBody {
   }
 
   end(): void {
+    const filter = this.#filter;
+    this.#filter = undefined;
+    if (filter !== undefined) this.push(filter.end());
     this.#ended = true;
     this.#onHeld?.();
     this.#finish();
