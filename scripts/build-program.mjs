@@ -20,32 +20,48 @@ const ENTRIES = {
   'onnx-worker': 'src/adapter/memory/embed/onnx/worker.ts',
 };
 
+/** What processes and threads load at their start. */
+const STARTS = {
+  main: ['src/cli/main.ts'],
+  config: ['src/cli/commands/config-validate.ts'],
+  gateway: ['src/cli/commands/gateway-serve.ts'],
+  admin: ['src/admin/app.ts'],
+  memory: ['src/cli/commands/memory-serve.ts'],
+  store: [ENTRIES['sqlite-worker'], ENTRIES['database-worker']],
+};
+
 /**
- * Node.js spends half a millisecond on each module file, so everything that a command loads at its start is one file, as
- * far as no earlier one has it.
+ * Node.js spends half a millisecond on each module file, so all that a start loads is one file, except what others load
+ * too: a process of the memory loads no schemas of gateways. A module is in the first file here whose starts all load it; one
+ * of none is split by the commands that use it.
  */
-const FILES = [
-  ['base', 'src/cli/main.ts'],
-  ['config', 'src/cli/commands/config-validate.ts'],
-  ['gateway', 'src/cli/commands/gateway-serve.ts'],
-];
+const FILES = {
+  base: ['main'],
+  'config-store': ['config', 'store'],
+  'config-memory': ['config', 'memory'],
+  'memory-store': ['memory', 'store'],
+  config: ['config'],
+  'gateway-memory': ['gateway', 'memory'],
+  gateway: ['gateway'],
+  'admin-memory': ['admin', 'memory'],
+  admin: ['admin'],
+  memory: ['memory'],
+};
 
-/** The name of a module's file; null for one that is split by the commands that use it. */
-function fileOf(id, context) {
-  filesOfModules ??= new Map(
-    FILES.toReversed().flatMap(([name, start]) =>
-      [...loadedBy(join(root, start), context)].map((loaded) => [loaded, name]),
-    ),
+/** The name of a module's file, or null. */
+const fileOf = (file) => (id, context) => {
+  modulesOf ??= Object.fromEntries(
+    Object.entries(STARTS).map(([name, files]) => [name, loadedBy(files, context)]),
   );
-  return filesOfModules.get(id) ?? null;
-}
-let filesOfModules;
+  return FILES[file].every((start) => modulesOf[start].has(id)) ? file : null;
+};
+let modulesOf;
 
-/** The modules that a module imports, directly or not, and itself. */
-function loadedBy(id, context, found = new Set()) {
-  if (found.has(id)) return found;
-  found.add(id);
-  for (const imported of context.getModuleInfo(id)?.importedIds ?? []) loadedBy(imported, context, found);
+/** Files, and the modules that they import, directly or not. */
+function loadedBy(files, context) {
+  const found = new Set(files.map((file) => join(root, file)));
+  for (const id of found)
+    for (const imported of context.getModuleInfo(id)?.importedIds ?? []) found.add(imported);
   return found;
 }
 
@@ -122,8 +138,12 @@ const program = await build(
     cleanDir: true,
     codeSplitting: {
       groups: [
-        { name: fileOfExport, priority: 1, debugName: 'exports of Node.js' },
-        { name: fileOf, debugName: 'files of commands' },
+        { name: fileOfExport, priority: Object.keys(FILES).length + 1, debugName: 'exports of Node.js' },
+        ...Object.keys(FILES).map((file, index, { length }) => ({
+          name: fileOf(file),
+          priority: length - index,
+          debugName: file,
+        })),
       ],
     },
   },

@@ -10,6 +10,7 @@ import { createProgram } from '../src/cli/program.ts';
 import type { BackendPlan } from '../src/server/config/plan/plan.ts';
 import { anyBackendKinds, policyKinds } from '../src/server/features.ts';
 import { formats } from '../src/server/llm/formats/index.ts';
+import { temporaryFolder } from './kit/folder.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const run = promisify(execFile);
@@ -214,16 +215,27 @@ describe('startup', () => {
     const files = loaded.filter((line) => line.startsWith('file:')).map(fromRoot);
     expect(files).toContain('dist/cli/config.js');
     expect(files.filter((file) => !/^(?:bin|dist\/cli)\//.test(file))).toEqual([]);
-    expect(files.length).toBeLessThan(8);
+    expect(files.length).toBeLessThan(10);
     const forRequests = /^NativeModule (?:_?http|https|tls|zlib|dns|crypto|child_process|.*undici)/;
     expect(loaded.filter((line) => forRequests.test(line))).toEqual([]);
   });
 
+  test('`agctl memory-adapter stdio --embedded` loads no schemas of gateways, and no installed package but one that may not be bundled', async () => {
+    await using folder = await temporaryFolder();
+    const { loaded } = await loadedBy('memory-adapter', 'stdio', '--embedded', '--data', folder.path);
+    const files = loaded.filter((line) => line.startsWith('file:')).map(fromRoot);
+    expect(files).toContain('dist/cli/memory.js');
+    expect(files).not.toContain('dist/cli/config.js');
+    expect(files.filter((file) => !/^(?:bin|dist\/cli)\//.test(file))).toEqual([
+      expect.stringMatching(/^node_modules\/abstract-logging\//),
+    ]);
+  });
+
   async function loadedBy(...args: string[]): Promise<{ stdout: string; loaded: string[] }> {
     const preload = ['--import', `data:text/javascript,${encodeURIComponent(hook)}`];
-    const { stdout, stderr } = await run(process.execPath, [...preload, 'bin/agctl.js', ...args], {
-      cwd: root,
-    });
+    const running = run(process.execPath, [...preload, 'bin/agctl.js', ...args], { cwd: root });
+    running.child.stdin?.end();
+    const { stdout, stderr } = await running;
     return { stdout, loaded: stderr.split('\n') };
   }
 

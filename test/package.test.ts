@@ -101,17 +101,17 @@ describe('the installed package', () => {
     expect([pages.length > 50, links > 300]).toEqual([true, true]);
   });
 
-  test('the installed package takes less than 90 MiB, and as much as docs/dependencies.md says', () => {
+  test('the installed package takes less than 50 MiB, and as much as docs/dependencies.md says', () => {
     const own = packedFiles.reduce((sum, path) => sum + onDisk(join(root, path)), 0);
     const size = (own + production.reduce((sum, [folder]) => sum + sizeOf(folder), 0)) / MIB;
-    expect(size).toBeGreaterThan(40);
-    expect(size).toBeLessThan(90);
+    expect(size).toBeGreaterThan(20);
+    expect(size).toBeLessThan(50);
     const [, stated] = /takes (\d+) MiB on disk/.exec(read('docs/dependencies.md')) ?? [];
     expect(Math.abs(Number(stated) - size), `${size.toFixed(0)} MiB`).toBeLessThan(8);
   });
 
   test('the installed package has no install scripts and no deprecated packages', () => {
-    expect(production.length).toBeGreaterThan(50);
+    expect(production.length).toBeGreaterThan(20);
     const bad = production.filter(
       ([, { hasInstallScript, deprecated }]) => hasInstallScript === true || deprecated !== undefined,
     );
