@@ -69,6 +69,14 @@ export function isCredentialName(name: string): boolean {
   return CREDENTIAL_NAME.test(name) || CREDENTIAL_HEADERS.has(name.toLowerCase());
 }
 
+/** What suggests a credential in the name of a variable, also where it would not in that of a header or parameter. */
+const CREDENTIAL_VARIABLE =
+  /key|secret|token|passw|credential|(?:^|[_-])(?:pass|pwd|pat|pin|auth|sig|dsn|jwt|creds?|cookie)$/i;
+
+/** Whether an environment variable of this name most likely holds a credential. A number of tokens is none. */
+export const isCredentialVariable = (name: string): boolean =>
+  CREDENTIAL_VARIABLE.test(name) && !isTokenCountName(name);
+
 const CREDENTIAL_OPTION = /(?:^|[-_])(?:key|pass|pwd|auth|otp|jwt)$/i;
 
 /** Whether the argument after a command's option of this name, such as `--token` or `--key`, is a credential. */

@@ -326,7 +326,7 @@ mcp:
     - name: h
       mcp: {host: "http://127.0.0.1:9/mcp"}
       policies:
-        requestHeaderModifier: {set: {X-Plain: $MY_SECRET, X-Custom: "Bearer ZQh8", X-Level: debug, X-Version: $API_VERSION, X-On: "\${USE_KEYS}"}}
+        requestHeaderModifier: {set: {X-Plain: $MY_SECRET, X-Custom: "Bearer ZQh8", X-Level: debug, X-Version: $API_VERSION, X-On: "\${USE_KEYS}", X-Limit: "\${MAX_TOKENS}", X-User: "\${DB_PWD}"}}
 llm:
   port: 0
   models:
@@ -344,17 +344,20 @@ llm:
           ROOT: '/srv/7/data',
           ID: 'plain-7-id',
           USE_KEYS: 'true',
+          MAX_TOKENS: '40961',
+          DB_PWD: 'wpy',
         },
       },
     );
     const { text } = await send(`${running.admin}/config_dump`);
     const { text: file } = await send(`${running.admin}/api/config`);
     const { text: editor } = await send(`${running.admin}/api/config/file`);
-    for (const secret of ['q4x', 'z7z', 'k8pq', 'ZQh8', 'WQh9', 'plain-7-id'])
+    for (const secret of ['q4x', 'z7z', 'k8pq', 'ZQh8', 'WQh9', 'plain-7-id', 'wpy'])
       for (const answer of [text, file, editor]) expect(answer, secret).not.toContain(secret);
     // What names no secret, or is an ordinary word, stays readable.
     expect(text).toMatch(/"X-Level": "debug"/);
     expect(text).toMatch(/"X-On": "true"/);
+    expect(text).toMatch(/"X-Limit": "40961"/);
     expect(text).toMatch(/"X-Version": "2024-01-02"/);
     expect(text).toContain('"/srv/7/data",\n');
     expect(file).toContain('X-Plain: $MY_SECRET');

@@ -1,4 +1,4 @@
-import { isCredentialName, isSensitiveName, redactQuery, tokensIn } from '../../core/credentials.ts';
+import { isCredentialVariable, isSensitiveName, redactQuery, tokensIn } from '../../core/credentials.ts';
 import { PLACEHOLDER } from '../../server/config/lint.ts';
 
 /** A variable that the configuration refers to and the environment does not have. */
@@ -137,15 +137,11 @@ export function variableName(text: string): string {
   return /^\d/.test(trimmed) || trimmed === '' ? `KEY_${trimmed}` : trimmed;
 }
 
-/** Names that are not credentials wherever values are displayed, but often are in an environment. */
-const SHORT_NAME = /(?:^|[_-])(?:key|pass|pwd|pat|pin|auth|sig|dsn|jwt|creds?)$/i;
-
 /** Values of variables that are not secrets by their form: numbers, words, paths, and URLs without credentials. */
 const PLAIN_VALUE =
   /^(?:|true|false|\d{1,9}|[a-z]{1,16}(?:-[a-z]{1,16})?|https?:\/\/[^@?\s]*|(?:[.~]?\/|[A-Za-z]:\\)[^\n]*)$/;
 
-export const isSecretName = (name: string): boolean =>
-  isCredentialName(name) || isSensitiveName(name) || SHORT_NAME.test(name);
+export const isSecretName = (name: string): boolean => isCredentialVariable(name) || isSensitiveName(name);
 
 /** Whether a variable of a server may be a secret. When in doubt it is: most of them are keys. */
 export function isSecretVariable(name: string, value: string): boolean {

@@ -1,4 +1,4 @@
-import { credentialOf } from '../../core/credentials.ts';
+import { credentialOf, isCredentialVariable } from '../../core/credentials.ts';
 import type { Path } from '../../core/diagnostic.ts';
 import { credentialArgument } from '../../core/redact.ts';
 import { valueAt } from '../../core/schema/walk.ts';
@@ -27,7 +27,7 @@ function foundAt(path: Path, source: YamlSource, env: Environment): FoundSecret 
   const credential = isInHeaders(path) ? credentialOf(text) : argumentAt(path, source);
   const variables = source
     .variablesAt(path)
-    .map((name) => ({ isNamed: isSecretVariable(name), value: ownValue(env, name) ?? '' }))
+    .map((name) => ({ isNamed: isCredentialVariable(name), value: ownValue(env, name) ?? '' }))
     .filter(({ isNamed, value }) => (isNamed ? !isSwitch(value) : isHandedOn && !isOrdinary(value)));
   if (credential === undefined && variables.length === 0) return undefined;
   // A word such as `production` is not a secret elsewhere.
@@ -37,10 +37,6 @@ function foundAt(path: Path, source: YamlSource, env: Environment): FoundSecret 
 
 const ownValue = (env: Environment, name: string): string | undefined =>
   Object.hasOwn(env, name) ? env[name] : undefined;
-
-/** Whether the name of an environment variable suggests a secret. */
-export const isSecretVariable = (name: string): boolean =>
-  /key|secret|token|passw|(?:^|_)pass$|credential/i.test(name);
 
 const isSwitch = (value: string): boolean => /^(?:|true|false|yes|no|on|off)$/i.test(value);
 

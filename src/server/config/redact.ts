@@ -1,12 +1,12 @@
 import { Lexer } from 'yaml';
-import { isCredentialName, REDACTED } from '../../core/credentials.ts';
+import { isCredentialName, isCredentialVariable, REDACTED } from '../../core/credentials.ts';
 import type { Path, Range } from '../../core/diagnostic.ts';
 import { credentialsIn, Redactor, withoutAssigned } from '../../core/redact.ts';
 import { secretPaths, secretRanges } from '../../core/schema/secrets.ts';
 import { valueAt } from '../../core/schema/walk.ts';
 import { type Environment, variablesIn } from '../../core/yaml/env.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
-import { foundSecrets, isSecretVariable } from './found-secrets.ts';
+import { foundSecrets } from './found-secrets.ts';
 import { type Config, configSchema } from './schema.ts';
 
 /** A copy of the configuration in which every secret is `<redacted>`: what the schema marks, and `foundSecrets`. */
@@ -38,7 +38,7 @@ export function redactorOf(source: YamlSource, env: Environment, more: Iterable<
   for (const { values } of foundSecrets(source, env)) secrets.push(...values);
   for (const name of variablesIn(source.text)) {
     const value = Object.hasOwn(env, name) ? env[name] : undefined;
-    if (value !== undefined && isSecretVariable(name)) secrets.push(value);
+    if (value !== undefined && isCredentialVariable(name)) secrets.push(value);
   }
   return new Redactor([...secrets, ...more]);
 }
@@ -47,7 +47,7 @@ export function redactorOf(source: YamlSource, env: Environment, more: Iterable<
 function isHarmlessVariable(path: Path, source: YamlSource): boolean {
   return (
     path.at(-2) === 'env' &&
-    !/key|secret|token|passw|credential|auth/i.test(String(path.at(-1))) &&
+    !isCredentialVariable(String(path.at(-1))) &&
     !source.isFromEnvironment(path) &&
     !/\d/.test(String(valueAt(source.value, path)))
   );
