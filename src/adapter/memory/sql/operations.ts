@@ -12,7 +12,8 @@ import {
   checkVector,
 } from '../check-input.ts';
 import type { Cutoffs, NewDocument, Store } from '../store.ts';
-import { agentGraph, changeGraph, deleteAgentEntities, lockGraph } from './agent-graph.ts';
+import { changeGraph, deleteAgentEntities, lockGraph } from './agent-graph.ts';
+import { agentGraph } from './agent-graph-pages.ts';
 import { appendTurn, sessions, turns } from './chat.ts';
 import {
   document,

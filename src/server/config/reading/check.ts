@@ -10,8 +10,9 @@ import {
   valueAt,
 } from '../../../core/schema/walk.ts';
 import type { YamlSource } from '../../../core/yaml/source.ts';
+import { type Finding, MAX_FINDINGS } from './finding.ts';
 import { fixFor } from './fix.ts';
-import { type Finding, IssueTranslator, MAX_FINDINGS } from './issue.ts';
+import { IssueTranslator } from './issue.ts';
 
 export interface SchemaResult<T> {
   /** Undefined when there are problems, here or already in the YAML. */

@@ -11,7 +11,7 @@ import {
 import { YAML_LIMITS } from '../../../core/yaml/limits.ts';
 import type { YamlSource } from '../../../core/yaml/source.ts';
 import { CHECK_OPTIONS, findingsOf, pathKey, withoutEmptyMappings } from './check.ts';
-import { MAX_FINDINGS } from './issue.ts';
+import { MAX_FINDINGS } from './finding.ts';
 
 /** The valid part of a file that the schema refuses. */
 export interface RecoveredConfig<T> {
