@@ -1,6 +1,6 @@
 import { AppError, type AppErrorOptions, type ErrorCode } from '../../core/errors.ts';
 import { jsonIn } from '../../core/foreign.ts';
-import { statusOfError } from './chat/provider-error.ts';
+import { errorInChoices, statusOfError } from './chat/provider-error.ts';
 import { type Members, membersOf } from './json-members.ts';
 
 /** The code of a request that has something which the format of a provider cannot express. */
@@ -56,13 +56,15 @@ export function errorInEvent(data: string): ProviderError | undefined {
 }
 
 /**
- * An event with an error, as the body of an error response: an `error` member or, for `/v1/responses`, an event of type `error` or a
- * failed response, which need not say why. Undefined for an event without one.
+ * An event with an error, as the body of an error response: an `error` member, also of a choice, or, for `/v1/responses`, an event of
+ * type `error` or a failed response, which need not say why. Undefined for an event without one.
  */
 export function errorBodyOf(value: unknown): Members | undefined {
   const event = membersOf(value);
   if (event === undefined) return undefined;
   if (event['type'] === 'error' || errorOf(event['error']) !== undefined) return event;
+  const failed = errorInChoices(event);
+  if (failed !== undefined) return { error: failed };
   const response = membersOf(event['response']);
   const hasFailed = event['type'] === 'response.failed' || errorOf(response?.['error']) !== undefined;
   return hasFailed ? response : undefined;

@@ -279,6 +279,16 @@ describe('a virtual model with failover', () => {
       ['chat', data({ error: { message: 'no' } }), 'next'],
       ['chat', data({ error: { code: 401, message: 'bad key' } }), 'next'],
       ['chat', 'event: error\ndata: overloaded\n\n', 'next'],
+      ['chat', data({ choices: [{ index: 0, delta: { content: '' }, finish_reason: 'error' }] }), 'next'],
+      [
+        'chat',
+        data({
+          choices: [
+            { index: 0, delta: {}, finish_reason: 'error', error: { code: 400, message: 'too long' } },
+          ],
+        }),
+        400,
+      ],
       ['messages', claude('invalid_request_error'), 400],
       ['messages', claude('overloaded_error'), 'next'],
       ['messages', 'event: error\ndata: overloaded\n\n', 'next'],
@@ -357,6 +367,10 @@ describe('a virtual model with failover', () => {
     ['ends early', (response) => response.end(HEL)],
     ['falls silent', (response) => response.write(HEL)],
     ['reports an error', (response) => response.end(`${HEL}data: {"error":{"message":"overloaded"}}\n\n`)],
+    [
+      'ends with an error as its reason',
+      (response) => response.end(HEL + FINISH.replace('"stop"', '"error"') + DONE),
+    ],
   ])('failover repeats no stream that %s after its first output, and evicts its model', async (_, write) => {
     await using first = await llmProvider(streaming(write));
     await using second = await llmProvider(ok);

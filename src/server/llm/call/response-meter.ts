@@ -1,6 +1,7 @@
 import { jsonIn } from '../../../core/foreign.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
+import { errorInChoices } from '../chat/provider-error.ts';
 import { errorInEvent, errorOf } from '../errors.ts';
 import type { WireFormat } from '../formats/format.ts';
 import { formatOf } from '../formats/index.ts';
@@ -62,7 +63,7 @@ export function readNonStreaming(call: LlmCall, bytes: Buffer): unknown {
   if (value === undefined) return undefined;
   const body = membersOf(value) ?? {};
   call.progress = 'complete';
-  call.providerError = errorOf(body['error']);
+  call.providerError = errorOf(body['error']) ?? errorOf(errorInChoices(body));
   if (call.keepsCompletion === true) call.completion = completionOf(value, call.format);
   const format = formatOf(call.format);
   const { model, background } = format.report(body);

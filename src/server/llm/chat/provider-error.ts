@@ -64,6 +64,19 @@ export function readEventError(body: unknown): ChatError {
 }
 
 /**
+ * The error of a choice that ended with `finish_reason: "error"` (OpenRouter, "Handling errors during streaming"; Mistral, chat
+ * completion), which need not say why. Undefined if no choice did.
+ */
+export function errorInChoices(body: Readonly<Record<string, unknown>>): unknown {
+  const choices = elementsOf(body['choices']).map(membersOf);
+  const failed = choices.find((choice) => !isEmpty(choice['error']) || choice['finish_reason'] === 'error');
+  if (failed === undefined) return undefined;
+  return isEmpty(failed['error'])
+    ? { message: 'the model ended with `finish_reason: "error"`' }
+    : failed['error'];
+}
+
+/**
  * The HTTP status that an error means whose response has another: servers such as vLLM and OpenRouter have it in `code`, otherwise
  * it follows from the name. Undefined if neither says one.
  */

@@ -139,6 +139,12 @@ describe('streams of a provider with another API that fail', () => {
   test.each([
     ['completions', { error: { message: 'm', type: 'api_error' } }, 'api_error'],
     ['completions', { error: { message: 'm', type: 'BadRequestError', code: 400 } }, 'invalid_request_error'],
+    [
+      'completions',
+      { choices: [{ index: 0, delta: {}, finish_reason: 'error', error: { message: 'm', code: 429 } }] },
+      'rate_limit_error',
+    ],
+    ['completions', { choices: [{ index: 0, delta: {}, finish_reason: 'error' }] }, 'api_error'],
     ['responses', { type: 'error', message: 'm', code: 'upstream_failed' }, 'api_error'],
     ['responses', { type: 'error', message: 'm', code: 'rate_limit_exceeded' }, 'rate_limit_error'],
     ['responses', { type: 'response.failed', response: { error: { code: 'server_error' } } }, 'api_error'],

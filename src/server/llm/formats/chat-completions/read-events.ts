@@ -12,7 +12,7 @@ import {
   textOf,
 } from '../../chat/event-data.ts';
 import { HeldText } from '../../chat/held-text.ts';
-import { readEventError } from '../../chat/provider-error.ts';
+import { errorInChoices, readEventError } from '../../chat/provider-error.ts';
 import { largerUsage, parseUsage } from '../../usage.ts';
 import { choiceUsage } from './choices.ts';
 import { missingCallId, stopReason, UNTRANSLATABLE } from './read-response.ts';
@@ -62,6 +62,8 @@ class ChunkReader implements EventReader {
     }
     // Some servers report cumulative usage in every chunk.
     this.usage = largerUsage(this.usage, parseUsage(choiceUsage(chunk) ?? chunk['usage']));
+    const failed = errorInChoices(chunk);
+    if (failed !== undefined) return [...events, { type: 'error', error: readEventError({ error: failed }) }];
     for (const choice of choices) this.#readChoice(choice, events);
     return events;
   }

@@ -6,7 +6,7 @@ import type {
   StopReason,
   TextPart,
 } from '../../chat/chat.ts';
-import { type Json, Untranslatable } from '../../chat/chat-format.ts';
+import { type Json, Unfinished, Untranslatable } from '../../chat/chat-format.ts';
 import { defined } from '../../chat/defined.ts';
 import { countOf, isEmpty } from '../../chat/event-data.ts';
 import { type MemberReader, readKnownMembers } from '../../chat/member-reader.ts';
@@ -101,7 +101,7 @@ function readArguments(tool: MemberReader): string {
   return text.trim() === '' ? '{}' : text;
 }
 
-/** `finish_reason`, which many servers give as `stop` whatever the answer contains. */
+/** `finish_reason`, which many servers give as `stop` whatever the answer contains. Throws `Unfinished` if the model failed. */
 export function stopReason(
   reason: string | undefined,
   parts: readonly Pick<AnswerPart, 'type'>[],
@@ -111,6 +111,8 @@ export function stopReason(
       return 'length';
     case 'content_filter':
       return 'filter';
+    case 'error':
+      throw new Unfinished('finish_reason: "error"');
     default:
       if (parts.some(({ type }) => type === 'toolCall')) return 'toolCalls';
       return parts.some(({ type }) => type === 'refusal') ? 'refusal' : 'stop';
