@@ -21,6 +21,12 @@ const INVALID = 'invalid_arguments';
 /** The arguments of a call, also of a custom tool, as an object. */
 export const callArguments = (call: ToolCallPart): unknown => parseArguments(functionArguments(call));
 
+/**
+ * Whether the first piece of streamed arguments is an empty object. Servers that hold arguments as a value begin a call with it and
+ * send the real ones afterwards (ogx-ai/ogx#5462, unslothai/unsloth#10275).
+ */
+export const isPlaceholder = (text: string): boolean => /^\s*\{\s*\}\s*$/.test(text);
+
 /** The JSON text of arguments, for which some servers send the value itself. '' for none, also for null and an empty list. */
 export function argumentsText(value: unknown): string {
   if (typeof value === 'string') return value;

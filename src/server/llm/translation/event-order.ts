@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { ChatEvent } from '../chat/chat.ts';
+import { isPlaceholder } from '../chat/tool-arguments.ts';
 
 /**
  * Completes the events of a stream, so that each format can write them whatever a provider leaves out or repeats: one start
@@ -35,6 +36,8 @@ export class EventOrder {
       }
       case 'delta':
         yield* this.#start();
+        // The end of the part adds it if nothing follows.
+        if (this.#open.get(event.part) === true && isPlaceholder(event.text)) return;
         if (event.text.trim() !== '') this.#filled(event.part);
         break;
       default:

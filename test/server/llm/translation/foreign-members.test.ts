@@ -226,6 +226,34 @@ describe.each(others('completions'))('chunks for a client of %s', (client) => {
       ],
       [five, { ...five, name: 'sub' }],
     ],
+    [
+      'an empty object before the arguments',
+      [
+        calls(named({ id: 'c1', function: { name: 'add', arguments: '{}' } })),
+        calls({ index: 0, function: { arguments: '{"a"' } }),
+        calls({ index: 0, function: { arguments: ':5}' } }),
+      ],
+      [five],
+    ],
+    [
+      'an empty object before the arguments, which have another id',
+      [
+        calls(named({ id: 'c1', function: { name: 'add', arguments: {} } })),
+        calls({ index: 0, id: 'c2', function: { arguments: '{"a":5}' } }),
+      ],
+      [five],
+    ],
+    [
+      'empty objects only, without ids',
+      [
+        calls(named({ function: { name: 'add', arguments: '{}' } })),
+        calls(named({ function: { name: 'sub', arguments: '{ }' } })),
+      ],
+      [
+        { name: 'add', args: '{}' },
+        { name: 'sub', args: '{}' },
+      ],
+    ],
     ['no arguments', [calls(named({ id: 'c1', function: { name: 'add' } }))], [{ name: 'add', args: '{}' }]],
     ['only metadata', [calls({ index: 0, extra_content: { google: {} } }), chunk({ content: 'yes' })], []],
   ])('calls with %s', async (_, events, expected) => {
@@ -288,24 +316,44 @@ describe('other formats', () => {
     },
   );
 
-  test.each(others('responses'))('a name at the end of the item, for a client of %s', async (client) => {
-    const item = { type: 'function_call', call_id: 'c1' };
-    const { text } = await llm.call(
-      'responses',
-      {
-        events: [
-          { type: 'response.created', response: { id: 'r' } },
-          { type: 'response.output_item.added', output_index: 0, item: {} },
-          { type: 'response.output_item.added', output_index: 1, item },
-          { type: 'response.function_call_arguments.delta', output_index: 1, delta: '{"a":5}' },
-          { type: 'response.output_item.done', output_index: 1, item: { ...item, name: 'add' } },
-          { type: 'response.completed', response: { status: 'completed' } },
-        ],
-      },
-      { client },
-    );
-    expect(assembled(client, text).calls).toEqual([{ id: 'c1', name: 'add', args: '{"a":5}' }]);
-  });
+  test.each(others('responses'))(
+    'a name at the end of the item, and arguments after an empty object, for a client of %s',
+    async (client) => {
+      const item = { type: 'function_call', call_id: 'c1' };
+      const started = { type: 'response.output_item.added' };
+      const empty = { type: 'response.function_call_arguments.delta', delta: '{}' };
+      const done = { type: 'response.output_item.done' };
+      // Some servers begin with an empty object.
+      const added = [
+        [started, empty, done],
+        [started, empty, { ...empty, delta: '{"a":5}' }, done],
+      ];
+      const { text } = await llm.call(
+        'responses',
+        {
+          events: [
+            { type: 'response.created', response: { id: 'r' } },
+            { type: 'response.output_item.added', output_index: 0, item: {} },
+            { type: 'response.output_item.added', output_index: 1, item },
+            { type: 'response.function_call_arguments.delta', output_index: 1, delta: '{"a":5}' },
+            { type: 'response.output_item.done', output_index: 1, item: { ...item, name: 'add' } },
+            ...added.flatMap((events, index) =>
+              events.map((event) => ({
+                ...event,
+                output_index: index + 2,
+                item: { ...item, call_id: `c${index + 2}`, name: 'add', arguments: '{"a":5}' },
+              })),
+            ),
+            { type: 'response.completed', response: { status: 'completed' } },
+          ],
+        },
+        { client },
+      );
+      expect(assembled(client, text).calls).toEqual(
+        ['c1', 'c2', 'c3'].map((id) => ({ id, name: 'add', args: '{"a":5}' })),
+      );
+    },
+  );
 
   test.each(others('generateContent'))('empty members of Gemini, for a client of %s', async (client) => {
     const part = {

@@ -157,8 +157,8 @@ class ChunkReader implements EventReader {
         const missing = missingCallId(this.#id, position);
         call.part = this.#start(choice, call.start(missing, `choices[${choice.answer}]`), events);
       }
-      const text = call.takeArguments();
-      this.#held.remove(text);
+      const text = call.takeArguments(isEnd);
+      if (!call.isPlaceholder) this.#held.remove(text);
       if (text !== '') events.push({ type: 'delta', part: call.part, text });
       if (isEnd) events.push({ type: 'partEnd', part: call.part });
     }

@@ -2,7 +2,7 @@ import type { StartedPart } from '../../chat/chat.ts';
 import { type Json, Untranslatable } from '../../chat/chat-format.ts';
 import { countOf, isEmpty, objectOf, textOf } from '../../chat/event-data.ts';
 import { ObjectEnd } from '../../chat/object-end.ts';
-import { argumentsText } from '../../chat/tool-arguments.ts';
+import { argumentsText, isPlaceholder } from '../../chat/tool-arguments.ts';
 import { toolCallId } from '../../chat/tool-call-id.ts';
 import { signatureOf } from './extra-content.ts';
 
@@ -23,6 +23,8 @@ export class StreamedCall {
   /** Arguments that are not written yet. */
   #arguments = '';
   #hasArguments = false;
+  /** Whether its arguments are only an empty object so far, which others may follow. */
+  isPlaceholder = false;
   readonly #end = new ObjectEnd();
 
   constructor(index: number) {
@@ -39,8 +41,14 @@ export class StreamedCall {
     if (this.part === undefined) this.#addName(textOf(tool['name']) ?? '');
     const args = custom === undefined ? tool['arguments'] : tool['input'];
     const text = argumentsText(args);
-    this.#arguments += text;
+    const isFirst = !this.#hasArguments || this.isPlaceholder;
     this.#hasArguments ||= text !== '';
+    if (custom === undefined && isFirst && isPlaceholder(text)) {
+      this.isPlaceholder = true;
+      return '';
+    }
+    if (text !== '') this.isPlaceholder = false;
+    this.#arguments += text;
     this.#end.read(text);
     return text;
   }
@@ -60,7 +68,7 @@ export class StreamedCall {
 
   /** Whether its arguments are a whole object: what follows is of another call. */
   get hasAllArguments(): boolean {
-    return this.#end.isReached;
+    return this.isPlaceholder || this.#end.isReached;
   }
 
   /** Whether its name is complete: arguments follow it. */
@@ -81,9 +89,9 @@ export class StreamedCall {
     return this.#isCustom ? { ...call, isCustom: true } : call;
   }
 
-  /** Arguments that are not written yet. */
-  takeArguments(): string {
-    const text = this.#arguments;
+  /** Arguments that are not written yet. `isEnd`: nothing follows. */
+  takeArguments(isEnd: boolean): string {
+    const text = isEnd && this.isPlaceholder ? '{}' : this.#arguments;
     this.#arguments = '';
     return text;
   }
@@ -99,7 +107,8 @@ export function callOf(calls: readonly StreamedCall[], index: number, value: Jso
   const text = argumentsText(args);
   if (id !== undefined && last.id !== undefined && id !== last.id) {
     // Some servers number all calls with 0, but each has its own id; others give each delta an id of its own.
-    const goesOn = name === undefined && last.hasArguments && !last.hasAllArguments;
+    const isBegun = last.isPlaceholder || (last.hasArguments && !last.hasAllArguments);
+    const goesOn = name === undefined && isBegun;
     return calls.find((call) => call.index === index && call.id === id) ?? (goesOn ? last : undefined);
   }
   if (id !== undefined || name === undefined || last.name === '') return last;

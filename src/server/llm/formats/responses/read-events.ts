@@ -13,7 +13,7 @@ import {
 } from '../../chat/event-data.ts';
 import { HeldText } from '../../chat/held-text.ts';
 import { readEventError } from '../../chat/provider-error.ts';
-import { argumentsText } from '../../chat/tool-arguments.ts';
+import { argumentsText, isPlaceholder } from '../../chat/tool-arguments.ts';
 import { SEPARATOR } from '../../chat/turns.ts';
 import { largerUsage, parseUsage } from '../../usage.ts';
 import { stopReason } from './read-response.ts';
@@ -150,7 +150,8 @@ class ResponsesReader implements EventReader {
   #arguments(item: Item, text: string): void {
     const open = item.get(0);
     if (open === undefined) this.#early.set(item, (this.#early.get(item) ?? '') + this.#held.add(text));
-    else this.#text(open, text);
+    // The item has them at its end.
+    else if (open.hasText || !isPlaceholder(text)) this.#text(open, text);
   }
 
   #start(item: Item, index: number, content: StartedPart): OpenPart {
