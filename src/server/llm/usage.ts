@@ -32,15 +32,16 @@ export function parseUsage(value: unknown): Usage | undefined {
   const outputDetails = membersOf(
     usage['completion_tokens_details'] ?? usage['output_tokens_details'] ?? usage['output_token_details'],
   );
+  // OpenAI's name, an older one of DeepSeek, and that of Moonshot.
+  const cachedInput = tokenCount(
+    inputDetails?.['cached_tokens'] ?? usage['prompt_cache_hit_tokens'] ?? usage['cached_tokens'],
+  );
   const reasoning = outputDetails?.['reasoning_tokens'];
   const extra = output === undefined ? 0 : reasoningBesides(usage, (input ?? 0) + output, reasoning);
   return {
-    input: input ?? 0,
-    output: (output ?? 0) + extra,
-    // OpenAI's name, an older one of DeepSeek, and that of Moonshot.
-    cachedInput: tokenCount(
-      inputDetails?.['cached_tokens'] ?? usage['prompt_cache_hit_tokens'] ?? usage['cached_tokens'],
-    ),
+    input: besides(cachedInput, input ?? 0),
+    output: extra > 0 ? (output ?? 0) + extra : besides(tokenCount(reasoning), output ?? 0),
+    cachedInput,
     // OpenAI's name, and an older one of other servers.
     cacheWrite: tokenCount(inputDetails?.['cache_write_tokens'] ?? inputDetails?.['cache_creation_tokens']),
     inputAudio: tokenCount(inputDetails?.['audio_tokens']),
@@ -50,6 +51,10 @@ export function parseUsage(value: unknown): Usage | undefined {
   };
 }
 
+/** A count with a part of it. One that is larger than the whole was counted beside it, as Anthropic and xAI do. */
+const besides = (part: number | undefined, whole: number): number =>
+  part !== undefined && part > whole ? Math.min(whole + part, MAX_TOKENS) : whole;
+
 /**
  * Reasoning tokens that the output count of a provider does not include, although it charges for them: only
  * `total_tokens` does. xAI reports them as a detail ("Consumption and Rate Limits": counted separately from
@@ -57,10 +62,10 @@ export function parseUsage(value: unknown): Usage | undefined {
  * reason, such as tokens of a cache that some servers do not count as input.
  */
 function reasoningBesides(usage: Members, counted: number, reasoning: unknown): number {
-  const besides = (tokenCount(usage['total_tokens']) ?? 0) - counted;
-  if (besides <= 0) return 0;
+  const rest = (tokenCount(usage['total_tokens']) ?? 0) - counted;
+  if (rest <= 0) return 0;
   const hasOnlyTotals = Object.entries(usage).every(([name, value]) => TOTALS.has(name) || value === null);
-  return hasOnlyTotals || reasoning === besides ? besides : 0;
+  return hasOnlyTotals || reasoning === rest ? rest : 0;
 }
 
 const TOTALS = new Set(['prompt_tokens', 'completion_tokens', 'total_tokens']);

@@ -119,19 +119,23 @@ function discounted(rates: Rates): Rates {
 /**
  * Cached and audio tokens are included in the input count, reasoning and audio tokens in the output count (the
  * convention of OpenAI-compatible providers). A token class without its own rate is billed as plain input or output. No
- * token is billed twice: recordings that were read from a cache are billed as cached.
+ * token is billed twice: recordings that were read from a cache are billed as cached, and parts of a count up to all of it.
  */
 function tokensByKind(rates: Rates, usage: Usage): Record<RateKind, number> {
-  const cacheRead = rates.cacheRead === undefined ? 0 : (usage.cachedInput ?? 0);
-  const cacheWrite1h = rates.cacheWrite1h === undefined ? 0 : (usage.cacheWrite1h ?? 0);
-  const cacheWrite = rates.cacheWrite === undefined ? 0 : Math.max(0, (usage.cacheWrite ?? 0) - cacheWrite1h);
-  const { outputAudio = 0, reasoning = 0 } = usage;
-  const uncached = Math.max(0, usage.input - cacheRead - cacheWrite - cacheWrite1h);
+  const { input, output } = usage;
+  const cacheRead = rates.cacheRead === undefined ? 0 : Math.min(input, usage.cachedInput ?? 0);
+  const unread = input - cacheRead;
+  const cacheWrite1h = rates.cacheWrite1h === undefined ? 0 : Math.min(unread, usage.cacheWrite1h ?? 0);
+  const written = Math.min(unread, usage.cacheWrite ?? 0);
+  const cacheWrite = rates.cacheWrite === undefined ? 0 : Math.max(0, written - cacheWrite1h);
+  const reasoning = Math.min(output, usage.reasoning ?? 0);
+  const outputAudio = Math.min(output - reasoning, usage.outputAudio ?? 0);
+  const uncached = unread - cacheWrite - cacheWrite1h;
   const cachedAudio = Math.min(cacheRead, usage.cachedInputAudio ?? 0);
   const inputAudio = Math.min(uncached, Math.max(0, (usage.inputAudio ?? 0) - cachedAudio));
   return {
     input: uncached - inputAudio,
-    output: Math.max(0, usage.output - reasoning - outputAudio),
+    output: output - reasoning - outputAudio,
     cacheRead,
     cacheWrite,
     cacheWrite1h,
