@@ -15,15 +15,15 @@ import { spansText } from '../../core/render/span.ts';
 import { requestLineSpans } from '../../core/requests/line.ts';
 import { mapping, nonEmpty } from '../../core/schema/mapping.ts';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
-import { fieldsOf } from '../expressions/cel/flattened.ts';
 import { recordedResponseBody } from '../expressions/request-variables.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import type { CelResult, Expression } from '../kernel/expression.ts';
+import type { CelResult } from '../kernel/expression.ts';
 import type { FieldValue } from '../kernel/fact.ts';
 import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import { UpstreamBody } from '../transport/upstream/upstream-body.ts';
+import { type AddedFields, compileAddedFields } from './added-fields.ts';
 import { type Field, remainingFields, requestFields } from './request-fields.ts';
 import { logScope } from './scopes.ts';
 
@@ -44,34 +44,20 @@ export interface AccessLogPolicy {
   readonly removed: ReadonlySet<string>;
   /** Whether a line is written for this request. A filter that fails counts as false. Default: true. */
   isLogged(ctx: RequestContext): boolean;
-  /** Added fields in configuration order, without those that failed or are null. */
-  added(ctx: RequestContext): (readonly [name: string, value: Exclude<CelResult, null>])[];
+  readonly added: AddedFields;
 }
 
 export function compileAccessLogPolicy(
   { add, remove, filter }: z.output<typeof accessLogSchema>,
   context: CompileContext,
 ): AccessLogPolicy {
-  const fields = Object.entries(add).map(
-    ([name, source]) => [name, context.at('add', name).cel(source, logScope)] as const,
-  );
   const condition = filter === undefined ? undefined : context.at('filter').condition(filter, logScope);
   return {
-    removed: new Set([...remove, ...fields.map(([name]) => name)]),
+    removed: new Set([...remove, ...Object.keys(add)]),
     // As upstream: a filter that fails drops the line.
     isLogged: (ctx) => condition === undefined || tryEvaluate(condition, resolverFor(ctx)) === true,
-    added: (ctx) => (fields.length === 0 ? [] : addedFields(fields, ctx)),
+    added: compileAddedFields(add, context.at('add')),
   };
-}
-
-function addedFields(
-  fields: readonly (readonly [string, Expression])[],
-  ctx: RequestContext,
-): [string, Exclude<CelResult, null>][] {
-  return fields.flatMap(([name, expression]): [string, Exclude<CelResult, null>][] => {
-    const value = tryEvaluate(expression, resolverFor(ctx));
-    return value === undefined ? [] : fieldsOf(name, value);
-  });
 }
 
 /** Called for every finished request with its access-log fields, even if no line is written. */

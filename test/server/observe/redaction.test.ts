@@ -51,24 +51,33 @@ async function outputsOf(
   target: string,
   headers: Record<string, string> = {},
   process: object = {},
+  env: Record<string, string> = {},
 ): Promise<Outputs> {
   await using sink = await collector('http');
   await using upstream = await httpUpstream((_, response) =>
     response.writeHead(200, { 'x-refreshed': JWT, location: `/done?${target.split('?')[1]}` }).end('ok'),
   );
-  const yaml = routesConfig([{ backends: [{ host: upstream.address }] }], {
+  const policies = { requestHeaderModifier: { set: { authorization: `Bearer \${UPSTREAM_KEY:-none}` } } };
+  const yaml = routesConfig([{ policies, backends: [{ host: upstream.address }] }], {
     config: {
       tracing: {
         otlpEndpoint: sink.url,
         otlpProtocol: 'http',
         randomSampling: true,
-        fields: { add: { 'added.uri': 'request.uri' } },
+        fields: { add: { 'added.uri': 'request.uri', 'added.auth': 'request.headers["authorization"]' } },
       },
       logging: { format: 'text' },
       ...process,
     },
     frontendPolicies: {
-      accessLog: { add: { uri: 'request.uri', user: 'request.headers["x-user"]' } },
+      accessLog: {
+        add: {
+          uri: 'request.uri',
+          user: 'request.headers["x-user"]',
+          auth: 'request.headers["authorization"]',
+          all: '{"headers": [request.headers]}',
+        },
+      },
     },
   });
   let trace: TraceEvent[] = [];
@@ -76,7 +85,7 @@ async function outputsOf(
   let recent = '';
   let log: readonly string[] = [];
   {
-    await using gate = await gateway(yaml, { admin: true, level: 'debug' });
+    await using gate = await gateway(yaml, { admin: true, level: 'debug', env });
     trace = await recorded(gate, () => send(gate.url, { target, headers }));
     const line = await gate.accessLine(1);
     path = line['http.path'] as string;
@@ -156,6 +165,19 @@ describe('values redacted by their form or name', () => {
     expect(trace).not.toContain(VALUE);
     expect(trace).not.toContain(JWT);
   });
+});
+
+test('a secret of the configuration is redacted in fields that it adds, also inside of objects', async () => {
+  const { texts } = await outputsOf(
+    '/x?first=1',
+    { 'x-plain': 'stays-readable' },
+    {},
+    { UPSTREAM_KEY: VALUE },
+  );
+  expect(texts['access log and log']).toContain('auth="<redacted>"');
+  expect(texts['access log and log']).toContain('stays-readable');
+  expect(texts['spans']).toContain('<redacted>');
+  for (const text of Object.values(texts)) expect(text).not.toContain(VALUE);
 });
 
 test('the values of `sensitiveHeaders` are redacted in traces, in requests and responses', async () => {

@@ -2,11 +2,10 @@ import { createRequire } from 'node:module';
 import { z } from 'zod';
 import { mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import { tryEvaluate } from '../../expressions/cel/expression.ts';
-import { fieldsOf } from '../../expressions/cel/flattened.ts';
 import { resolverFor } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import type { CelResult } from '../../kernel/expression.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
+import { type AddedFields, compileAddedFields } from '../added-fields.ts';
 import { logScope, samplingScope } from '../scopes.ts';
 
 const sampling = z.union([z.boolean(), z.number().min(0).max(1), nonEmpty]);
@@ -101,8 +100,8 @@ export interface TracingSettings extends ResourceSettings {
   readonly client: SamplingRule;
   /** Whether a finished request is exported: the `filter`. Default: true. */
   isExported(ctx: RequestContext): boolean;
-  /** Added attributes, without those that failed or are null. */
-  added(ctx: RequestContext): [name: string, value: CelResult][];
+  /** Added attributes. */
+  readonly added: AddedFields;
 }
 
 /** The two sections that configure tracing. */
@@ -146,7 +145,7 @@ export function compileTracing(
       url: endpoint(base, newer.protocol, newer.path),
       headers: {},
       ...pick(newer, at),
-      ...attributes(newer.attributes, at.at('attributes')),
+      added: compileAddedFields(newer.attributes, at.at('attributes')),
       removed: new Set(newer.remove),
       isExported: filterOf(newer.filter, at),
     };
@@ -167,7 +166,7 @@ export function compileTracing(
     url: endpoint(older.otlpEndpoint, older.otlpProtocol, older.path),
     headers: older.headers,
     ...pick({ ...older, protocol: older.otlpProtocol }, at),
-    ...attributes(older.fields.add, at.at('fields', 'add')),
+    added: compileAddedFields(older.fields.add, at.at('fields', 'add')),
     removed: new Set(older.fields.remove),
     isExported: () => true,
   };
@@ -224,20 +223,4 @@ function filterOf(filter: string | undefined, at: CompileContext): (ctx: Request
   if (filter === undefined) return () => true;
   const expression = at.at('filter').condition(filter, logScope);
   return (ctx) => tryEvaluate(expression, resolverFor(ctx)) === true;
-}
-
-function attributes(
-  sources: Readonly<Record<string, string>>,
-  at: CompileContext,
-): Pick<TracingSettings, 'added'> {
-  const all = Object.entries(sources).map(
-    ([name, source]) => [name, at.at(name).cel(source, logScope)] as const,
-  );
-  return {
-    added: (ctx) =>
-      all.flatMap(([name, expression]): [string, CelResult][] => {
-        const value = tryEvaluate(expression, resolverFor(ctx));
-        return value === undefined ? [] : fieldsOf(name, value);
-      }),
-  };
 }
