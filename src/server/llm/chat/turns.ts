@@ -40,6 +40,12 @@ export function withoutLooseReasoning(turns: readonly Turn[]): Turn[] {
 const isContent = (part: Part): boolean =>
   part.type !== 'reasoning' && (part.type !== 'text' || part.text.trim() !== '');
 
+/** The parts of one turn for formats whose models want results immediately after their calls: nothing is before them. */
+export function resultsFirst(parts: readonly Part[]): readonly Part[] {
+  const results = parts.filter(({ type }) => type === 'toolResult');
+  return results.length === 0 ? parts : [...results, ...parts.filter(({ type }) => type !== 'toolResult')];
+}
+
 /** Separates texts that become one, as paragraphs. */
 export const SEPARATOR = '\n\n';
 

@@ -308,6 +308,23 @@ describe('failures', () => {
     expect(got.error).toMatchObject({ type: 'rate_limit_error', message: error.message });
   });
 
+  // NousResearch/hermes-agent#109862
+  test.each([false, true])(
+    'a part of Gemini with a text and a call has both (stream: %s)',
+    async (stream) => {
+      const functionCall = { name: 'weather', args: { city: 'Rome' } };
+      const parts = [{ text: 'Let me see.', functionCall, thoughtSignature: 'AAAA' }];
+      const answer = { candidates: [{ content: { role: 'model', parts }, finishReason: 'STOP' }] };
+      const { text } = await ask(
+        'messages',
+        'generateContent',
+        { ...messages, stream },
+        stream ? { events: [answer] } : { body: answer },
+      );
+      for (const each of ['"text":"Let me see."', '"name":"weather"']) expect(text).toContain(each);
+    },
+  );
+
   // BerriAI/litellm#16272
   test('thinking that Mistral puts into the content is thinking', async () => {
     const content = [

@@ -37,6 +37,46 @@ describe('results of tools', () => {
     expect(sent.contents[1].parts.filter((part: Loose) => part.functionCall !== undefined)).toHaveLength(2);
   });
 
+  // Yeachan-Heo/gajae-code#4807
+  test.each([
+    ['messages', 'messages', 'content'],
+    ['bedrock', 'messages', 'content'],
+    ['generateContent', 'contents', 'parts'],
+  ] as const)(
+    '%s gets the results of parallel calls before images that are between them',
+    async (provider, turns, blocks) => {
+      const image = {
+        role: 'user',
+        content: [{ type: 'input_image', image_url: `data:image/png;base64,${PNG}` }],
+      };
+      const called = ['a', 'b'].map((id) => ({
+        type: 'function_call',
+        call_id: id,
+        name: 'weather',
+        arguments: '{}',
+      }));
+      const [first, second] = ['a', 'b'].map((id) => ({
+        type: 'function_call_output',
+        call_id: id,
+        output: id,
+      }));
+      const { sent } = await ask(
+        'responses',
+        provider,
+        {
+          tools: [{ type: 'function', ...weather, strict: false }],
+          input: [user('Weather?'), ...called, image, first, image, second],
+        },
+        HELLO[provider],
+      );
+      expect(sent[turns]).toHaveLength(3);
+      const results = sent[turns][2][blocks].map((block: Loose) =>
+        /result|response/i.test(JSON.stringify(block)),
+      );
+      expect(results).toEqual([true, true, false, false]);
+    },
+  );
+
   // BerriAI/litellm#16195, BerriAI/litellm#20403
   test.each([
     ['messages', 'image', { type: 'base64', media_type: 'image/png', data: PNG }],

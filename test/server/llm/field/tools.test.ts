@@ -207,6 +207,39 @@ describe('the choice of tools', () => {
     expect(bedrock.status).toBe(200);
     expect(bedrock.sent).not.toHaveProperty('toolConfig');
   });
+
+  // vxcontrol/pentagi#196: Bedrock refuses calls in a conversation without tools.
+  test.each(['bedrock', 'messages'] as const)(
+    '%s gets the tools of a conversation that declares none',
+    async (provider) => {
+      const called = {
+        id: 'a',
+        type: 'function',
+        function: { name: 'weather', arguments: '{"city":"Rome"}' },
+      };
+      const messages = [
+        user('Weather?'),
+        { role: 'assistant', content: null, tool_calls: [called, { ...called, id: 'b' }] },
+        { role: 'tool', tool_call_id: 'a', content: 'Sun' },
+        { role: 'tool', tool_call_id: 'b', content: 'Sun' },
+        user('Summarize.'),
+      ];
+      const { status, sent } = await ask('completions', provider, { messages }, HELLO[provider]);
+      expect(status).toBe(200);
+      const description = expect.stringContaining('Do not call');
+      const schema = { type: 'object', properties: {} };
+      const { tools, tool_choice, toolConfig } = sent;
+      expect({ tools, tool_choice, toolConfig }).toEqual(
+        provider === 'bedrock'
+          ? {
+              toolConfig: {
+                tools: [{ toolSpec: { name: 'weather', description, inputSchema: { json: schema } } }],
+              },
+            }
+          : { tools: [{ name: 'weather', input_schema: schema }], tool_choice: { type: 'none' } },
+      );
+    },
+  );
 });
 
 describe('marks for caches', () => {

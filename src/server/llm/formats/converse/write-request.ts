@@ -5,9 +5,9 @@ import type { Json } from '../../chat/chat-format.ts';
 import { asFunction } from '../../chat/custom-tools.ts';
 import { defined } from '../../chat/defined.ts';
 import { effortOf } from '../../chat/effort.ts';
-import { offeredTools } from '../../chat/offered-tools.ts';
+import { calledFunctions, offeredTools } from '../../chat/offered-tools.ts';
 import { refuseMember, refuseMembers, refusePart } from '../../chat/refusals.ts';
-import { refuseNames, withUserTurn } from '../../chat/turns.ts';
+import { refuseNames, resultsFirst, withUserTurn } from '../../chat/turns.ts';
 import { defaultMaxTokens } from '../messages/claude-models.ts';
 import { closed } from '../messages/closed-schema.ts';
 import { writeSampling } from '../messages/sampling.ts';
@@ -52,7 +52,7 @@ function messagesOf(turns: readonly Turn[]): Json[] {
   const names = new DocumentNames();
   return writableTurns(turns).map(({ role, parts }) => ({
     role,
-    content: withText(writeBlocks(parts, names)),
+    content: withText(writeBlocks(resultsFirst(parts), names)),
   }));
 }
 
@@ -67,17 +67,22 @@ const isText = (value: unknown): value is string => typeof value === 'string';
 
 function toolConfig(request: ChatRequest): Json | undefined {
   const { tools, toolChoice } = offeredTools(request);
-  if (toolChoice?.mode === 'none') {
-    // Without tools there are no calls; but the API needs the tools of the calls in the conversation.
-    const hasCalls = request.turns.some(({ parts }) => parts.some(({ type }) => type === 'toolCall'));
-    return hasCalls ? refuseMember('toolChoice', 'Converse has no choice for no calls') : undefined;
+  // The API refuses calls in a conversation without tools, and results of them.
+  const called = calledFunctions(request);
+  if (toolChoice?.mode === 'none')
+    return called.length > 0 ? refuseMember('toolChoice', 'Converse has no choice for no calls') : undefined;
+  if (tools.length === 0) {
+    const ended = called.map((tool) => toolSpec({ ...tool, description: ENDED }));
+    return ended.length === 0 ? undefined : { tools: ended.flat() };
   }
-  if (tools.length === 0) return undefined;
   return defined({
     tools: tools.flatMap(toolSpec),
     toolChoice: toolChoice === undefined ? undefined : choiceOf(toolChoice),
   });
 }
+
+/** For tools that a client no longer offers. */
+const ENDED = 'Not available any more. Do not call it.';
 
 function toolSpec(tool: Tool): Json[] {
   const { name, description, parameters, strict, cache } = asFunction(tool);

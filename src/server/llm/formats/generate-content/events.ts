@@ -71,10 +71,8 @@ class GenerateContentReader implements EventReader {
     const answer = answerIndex(index, 'candidates.index');
     const state = this.#candidates.get(answer) ?? { hasToolCalls: false, hasEnded: false };
     this.#candidates.set(answer, state);
-    const events = objectsOf(objectOf(content)?.['parts']).flatMap((item) => {
-      const part = readPart(item);
-      return part === undefined ? [] : this.#part(answer, state, part);
-    });
+    const parts = objectsOf(objectOf(content)?.['parts']).flatMap(readPart);
+    const events = parts.flatMap((part) => this.#part(answer, state, part));
     if (isEmpty(finishReason) || state.hasEnded) return events;
     state.hasEnded = true;
     const stop = readStop(finishReason, finishMessage, state.hasToolCalls);

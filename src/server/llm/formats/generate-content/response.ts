@@ -58,14 +58,13 @@ export function refusalOf(stop: StopReason, finishMessage: unknown): RefusalPart
 /** Reads the parts of an answer; consecutive texts become one, and so do thoughts, up to their signature. */
 function readParts(list: unknown): AnswerPart[] {
   const parts: AnswerPart[] = [];
-  for (const item of objectsOf(list)) {
-    const part = readPart(item);
+  for (const part of objectsOf(list).flatMap(readPart)) {
     const last = parts.at(-1);
-    if (part?.type === 'text' && last?.type === 'text')
+    if (part.type === 'text' && last?.type === 'text')
       parts[parts.length - 1] = { ...last, text: last.text + part.text };
-    else if (part?.type === 'reasoning' && last?.type === 'reasoning' && last.signature === undefined)
+    else if (part.type === 'reasoning' && last?.type === 'reasoning' && last.signature === undefined)
       parts[parts.length - 1] = { ...part, text: last.text + part.text };
-    else if (part !== undefined) parts.push(part);
+    else parts.push(part);
   }
   return parts;
 }
@@ -74,19 +73,23 @@ function readParts(list: unknown): AnswerPart[] {
 export type ReadPart = Exclude<AnswerPart, { type: 'refusal' }>;
 
 /**
- * Reads one part; undefined for one without content, which only carries the signature of a text. Throws `Untranslatable` for
- * content that other formats cannot express, such as an image or code that ran at the provider.
+ * Reads one part; nothing for one without content, which only carries the signature of a text. Gemini has one content in a
+ * part; servers that imitate it have put the text before a call into the call's part. Throws `Untranslatable` for content
+ * that other formats cannot express, such as an image or code that ran at the provider.
  */
-export function readPart(part: Json): ReadPart | undefined {
+export function readPart(part: Json): ReadPart[] {
   const { text, thought, functionCall, thoughtSignature } = part;
-  if (!isEmpty(functionCall)) return readCall(objectOf(functionCall) ?? {}, thoughtSignature);
+  if (!isEmpty(functionCall)) {
+    const call = readCall(objectOf(functionCall) ?? {}, thoughtSignature);
+    return isEmpty(text) ? [call] : [...readPart({ text, thought }), call];
+  }
   if (typeof text === 'string' && text !== '')
-    return thought === true ? readThought(text, textOf(thoughtSignature)) : { type: 'text', text };
+    return [thought === true ? readThought(text, textOf(thoughtSignature)) : { type: 'text', text }];
   const name = firstMember(part, ['thought', 'thoughtSignature']);
   if (name !== undefined)
     throw new Untranslatable(`candidates[].content.parts[].${name}`, 'other formats have no such content');
   const signature = textOf(thoughtSignature);
-  return thought === true && signature !== undefined ? readThought('', signature) : undefined;
+  return thought === true && signature !== undefined ? [readThought('', signature)] : [];
 }
 
 function readThought(text: string, signature: string | undefined): ReasoningPart {

@@ -23,6 +23,7 @@ import {
   joinTexts,
   mergeTurns,
   refuseNames,
+  resultsFirst,
   withoutLooseReasoning,
   withUserTurn,
 } from '../../chat/turns.ts';
@@ -69,7 +70,7 @@ function contentsOf({ turns, model }: ChatRequest): Json[] {
     .map(({ role, parts }) => ({
       role: role === 'assistant' ? 'model' : 'user',
       parts: signed(
-        parts.flatMap((part) => writePart(part, names)),
+        resultsFirst(parts).flatMap((part) => writePart(part, names)),
         model,
       ),
     }))

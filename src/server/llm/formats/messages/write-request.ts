@@ -4,7 +4,7 @@ import type { Json } from '../../chat/chat-format.ts';
 import { asFunction } from '../../chat/custom-tools.ts';
 import { defined } from '../../chat/defined.ts';
 import { budgetOf, effortOf } from '../../chat/effort.ts';
-import { offeredTools } from '../../chat/offered-tools.ts';
+import { calledFunctions, type OfferedTools, offeredTools } from '../../chat/offered-tools.ts';
 import { refuseMember, refuseMembers, refusePart } from '../../chat/refusals.ts';
 import { withUserTurn } from '../../chat/turns.ts';
 import { defaultMaxTokens, hasThinkingBudget } from './claude-models.ts';
@@ -55,13 +55,11 @@ function writeSystem(system: readonly TextPart[]): string | Json[] | undefined {
  * A conversation with tool calls needs definitions of tools, even if the model shall not call them any more, which clients
  * of other formats say by leaving them out.
  */
-function declaredTools(request: ChatRequest): ReturnType<typeof offeredTools> {
+function declaredTools(request: ChatRequest): OfferedTools {
   const offered = offeredTools(request);
   if (offered.tools.length > 0) return offered;
-  const parts = request.turns.flatMap((turn) => turn.parts);
-  const names = new Set(parts.flatMap((part) => (part.type === 'toolCall' ? [part.name] : [])));
-  if (names.size === 0) return offered;
-  return { tools: [...names].map((name) => ({ kind: 'function', name })), toolChoice: { mode: 'none' } };
+  const tools = calledFunctions(request);
+  return tools.length === 0 ? offered : { tools, toolChoice: { mode: 'none' } };
 }
 
 function writeTool(tool: Tool): Json {
@@ -76,10 +74,7 @@ function writeTool(tool: Tool): Json {
   };
 }
 
-function writeToolChoice(
-  choice: ReturnType<typeof offeredTools>['toolChoice'],
-  isSerial: boolean,
-): Json | undefined {
+function writeToolChoice(choice: OfferedTools['toolChoice'], isSerial: boolean): Json | undefined {
   const serial = isSerial ? { disable_parallel_tool_use: true } : {};
   switch (choice?.mode) {
     case undefined:

@@ -13,7 +13,14 @@ import type { Json } from '../../chat/chat-format.ts';
 import { defined } from '../../chat/defined.ts';
 import { refuseMember, refusePart } from '../../chat/refusals.ts';
 import { callArguments } from '../../chat/tool-arguments.ts';
-import { isText, joinTexts, mergeTurns, refuseNames, withoutLooseReasoning } from '../../chat/turns.ts';
+import {
+  isText,
+  joinTexts,
+  mergeTurns,
+  refuseNames,
+  resultsFirst,
+  withoutLooseReasoning,
+} from '../../chat/turns.ts';
 
 /** Writes `messages`: turns of the user and of the assistant in alternation. */
 export function writeTurns(turns: readonly Turn[]): Json[] {
@@ -62,12 +69,6 @@ export function hasUnsignedCalls(turns: readonly Turn[]): boolean {
   const parts = turns.slice(start).flatMap((turn) => (turn.role === 'assistant' ? turn.parts : []));
   const hasReasoning = parts.some((part) => part.type === 'reasoning' && isOwnReasoning(part));
   return parts.some(({ type }) => type === 'toolCall') && !hasReasoning;
-}
-
-/** Results have to follow their calls immediately. */
-function resultsFirst(parts: readonly Part[]): readonly Part[] {
-  const results = parts.filter(({ type }) => type === 'toolResult');
-  return results.length === 0 ? parts : [...results, ...parts.filter(({ type }) => type !== 'toolResult')];
 }
 
 function writeContent(parts: readonly Part[]): string | Json[] {
