@@ -425,7 +425,9 @@ describe('response guardrails', () => {
 
   test('response guardrails turn an unreadable response into a 502 and skip provider errors', async () => {
     await using provider = await llmProvider((_, response, { body }) =>
-      body.includes('fine') ? response.writeHead(400).end('{"error":{"code":1}}') : response.end('not json'),
+      body.includes('fine')
+        ? response.writeHead(400).end('{"error":{"code":1,"message":"no"}}')
+        : response.end('not json'),
     );
     await using hook = await guardrail(() => ({}));
     await using served = await llmGateway(provider, {
@@ -434,7 +436,7 @@ describe('response guardrails', () => {
     expect((await chat(served)).status).toBe(502);
     expect(await chat(served, { ...CHAT, model: 'fine' })).toMatchObject({
       status: 400,
-      text: '{"error":{"code":1}}',
+      text: '{"error":{"code":1,"message":"no"}}',
     });
     expect(hook.received).toEqual([]);
   });

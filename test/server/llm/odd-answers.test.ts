@@ -474,6 +474,10 @@ describe('an error of no error shape', () => {
     ['"text"', 'text'],
     ['[]', 'the provider responded with HTTP 404: []'],
     ['null', 'the provider responded with HTTP 404: null'],
+    ['{"error":{"detail":"no model"}}', 'no model'],
+    ['{"error":{"type":-1,"message":"no name"}}', 'no name'],
+    ['{"error":{"code":{"__proto__":1},"message":"no code"}}', 'no code'],
+    ['{"error":{"code":1}}', 'the provider responded with HTTP 404: {"error":{"code":1}}'],
     ['{"error":null,"id":7}', 'the provider responded with HTTP 404: {"error":null,"id":7}'],
   ])('is one in the format of the client: %s', async (sent, message) => {
     for (const [format, error] of [

@@ -363,7 +363,7 @@ describe('provider errors', () => {
   test.each([
     [403, 'application/json', '{"error":{"message":"no"}}'],
     [429, 'application/json', '{"error":{"message":"slow down"}}'],
-    [500, 'application/problem+json', '{"error":{"detail":"no"}}'],
+    [500, 'application/problem+json', '{"error":{"message":"no","detail":"x"}}'],
   ])(
     'a provider error keeps its status %i, its body and retry-after, also for a stream',
     async (status, type, text) => {

@@ -3,12 +3,24 @@ import type { ChatError } from './chat.ts';
 import { defined } from './defined.ts';
 import { isEmpty, textOf } from './event-data.ts';
 
-/** Whether a response has its error where clients of chats look for it, `{"error": {…}}`, with a message that they can show. */
+/** Members of errors of the known APIs, which clients compare with texts and numbers. */
+const NAMES_OF_ERRORS = ['type', 'code', 'param', 'status'];
+
+/**
+ * Whether a response has its error where clients of chats look for it, `{"error": {…}}`, with a message that they can show and nothing
+ * where they expect a name that is none.
+ */
 export const hasErrorObject = (body: unknown): boolean => {
   const { error } = membersOf(body);
-  if (!isRecord(error) || isEmpty(error)) return false;
-  return error['message'] === undefined || typeof error['message'] === 'string';
+  return (
+    isRecord(error) &&
+    typeof error['message'] === 'string' &&
+    NAMES_OF_ERRORS.every((name) => isNameOfError(name, error[name]))
+  );
 };
+
+const isNameOfError = (name: string, value: unknown): boolean =>
+  (value ?? null) === null || typeof value === 'string' || (name === 'code' && typeof value === 'number');
 
 /**
  * Reads the error response of a provider, whatever its form: `{"error": {…}}` (OpenAI, Anthropic, in a list: Google),
