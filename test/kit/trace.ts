@@ -135,7 +135,9 @@ export function normalised(events: readonly TraceEvent[]): string {
     const { type, ...members } = message;
     return `${rest.severity} ${type}${scope}${time} ${JSON.stringify(members, stable)}`;
   });
-  return `${lines.join('\n')}\n`.replaceAll(/127\.0\.0\.1:\d+/g, '127.0.0.1:PORT');
+  return `${lines.join('\n')}\n`
+    .replaceAll(/127\.0\.0\.1:\d+/g, '127.0.0.1:PORT')
+    .replaceAll(/try again in \d+ s/g, 'try again in RESET s');
 }
 
 function stable(this: unknown, key: string, value: unknown): unknown {

@@ -13,7 +13,7 @@ export class LlmError extends AppError {
   constructor(
     code: ErrorCode,
     llmCode: string,
-    options: Pick<AppErrorOptions, 'message' | 'detail' | 'headers' | 'status'>,
+    options: Pick<AppErrorOptions, 'message' | 'detail' | 'logged' | 'headers' | 'status'>,
   ) {
     super(code, options);
     this.llmCode = llmCode;

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { z } from 'zod';
-import { durationSchema, goDuration } from '../../core/duration.ts';
-import { AppError, messageOf } from '../../core/errors.ts';
+import { durationSchema, durationText, goDuration } from '../../core/duration.ts';
+import { AppError, ERRORS, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { choice, nonEmpty } from '../../core/schema/mapping.ts';
 import { CelEvaluationError } from '../expressions/cel/errors.ts';
@@ -106,9 +106,8 @@ export const localRateLimit = definePolicy({
           reason: 'the bucket is empty',
           snapshot: { limit: lowest.size },
         });
-        throw new AppError('rate_limited', {
-          headers: ['retry-after', String(Math.max(1, lowest.secondsUntil(1, now)))],
-        });
+        const empty = taken.empty ?? 0;
+        throw exceeded(limits[empty], context.at(empty), Math.max(1, lowest.secondsUntil(1, now)));
       }
       for (const [index, { type }] of limits.entries())
         if (type === 'tokens')
@@ -154,6 +153,28 @@ export const localRateLimit = definePolicy({
     };
   },
 });
+
+/** The refusal of a request by a limit. Logs have the text of the specification. `wait` in seconds. */
+function exceeded(limit: Limit | undefined, { path }: CompileContext, wait: number): AppError {
+  const { text } = ERRORS.rate_limited;
+  const what = limit === undefined ? '' : `: ${limitText(limit)}`;
+  return new AppError('rate_limited', {
+    message: `${text}${what}; try again in ${wait} s`,
+    logged: text,
+    detail: path.join('.'),
+    headers: ['retry-after', String(wait)],
+  });
+}
+
+type Limit = z.output<typeof limitSchema>;
+
+/** A limit for its clients. Not its expression, which is the operator's. */
+function limitText({ type, maxTokens, tokensPerFill, fillInterval, key }: Limit): string {
+  const unit = type === 'tokens' ? 'LLM token' : 'request';
+  const most = `${maxTokens} ${unit}${maxTokens === 1 ? '' : 's'}`;
+  const owner = key === undefined ? 'all requests here together' : 'requests with your key';
+  return `at most ${most}, and ${tokensPerFill} more every ${durationText(fillInterval)}, for ${owner}`;
+}
 
 function setHeaders(headers: HeaderList, bucket: TokenBucket): void {
   const now = performance.now();

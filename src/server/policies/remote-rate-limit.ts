@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { AppError, messageOf } from '../../core/errors.ts';
+import { AppError, ERRORS, messageOf } from '../../core/errors.ts';
 import { membersOf } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
@@ -121,7 +121,7 @@ export const remoteRateLimit = definePolicy({
     };
     return {
       async request(ctx) {
-        await check(ctx, limit, descriptorsOf(limit.requests, ctx));
+        await check(ctx, limit, 'requests', descriptorsOf(limit.requests, ctx));
         if (limit.tokens.length === 0 || ctx.api?.usesTokens(ctx) !== true) return undefined;
         // Nothing is known of the tokens yet: zero asks without counting.
         const sent = limit.tokens.flatMap((one) => {
@@ -131,6 +131,7 @@ export const remoteRateLimit = definePolicy({
         await check(
           ctx,
           limit,
+          'tokens',
           sent.map(({ descriptor }) => ({ ...descriptor, hits_addend: { value: 0 } })),
         );
         tokenListeners
@@ -238,6 +239,7 @@ const isCount = (value: unknown): value is number =>
 async function check(
   ctx: RequestContext,
   { service, domain, timeout, isOpen }: Limit,
+  unit: DescriptorConfig['type'],
   descriptors: readonly RateLimitDescriptor[],
 ): Promise<void> {
   if (descriptors.length === 0) return;
@@ -267,7 +269,17 @@ async function check(
   if (answer.isOverLimit) {
     ctx.observer?.policy({ kind: 'remoteRateLimit', action: 'deny', reason: 'a limit is reached', since });
     const text = answer.body;
+    const { limit, resetSeconds = 0 } = answer.lowest ?? {};
+    const counted = unit === 'tokens' ? 'LLM tokens' : 'requests';
+    if (resetSeconds > 0 && !headers.some(([name]) => name.toLowerCase() === 'retry-after'))
+      headers.push(['retry-after', String(resetSeconds)]);
+    const { text: exceeded } = ERRORS.rate_limited;
+    const what = limit === undefined ? `a limit of ${counted}` : `a limit of ${limit} ${counted}`;
+    const wait = resetSeconds > 0 ? `; try again in ${resetSeconds} s` : '';
     throw new AppError('rate_limited', {
+      message: `${exceeded}: ${what} that a rate limit service counts${wait}`,
+      logged: exceeded,
+      detail: `${service.address}: domain ${domain}`,
       headers: headers.flat(),
       ...(text === '' ? {} : { body: { type: 'text/plain; charset=utf-8', text } }),
     });

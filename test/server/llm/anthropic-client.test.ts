@@ -168,7 +168,13 @@ describe('errors for the official Anthropic client', () => {
     const { messages } = client(served);
     const long = [{ role: 'user' as const, content: 'x'.repeat(20_000) }];
     const cases = [
-      [{ model: 'other' }, Anthropic.NotFoundError, 404, 'not_found_error', 'Model not found'],
+      [
+        { model: 'x\u202ey' },
+        Anthropic.NotFoundError,
+        404,
+        'not_found_error',
+        'Model not found: "x\\u{202e}y"',
+      ],
       [
         { model: '' },
         Anthropic.BadRequestError,
@@ -226,7 +232,7 @@ describe('errors for the official Anthropic client', () => {
     await expect(limited).rejects.toBeInstanceOf(Anthropic.RateLimitError);
     await expect(limited).rejects.toMatchObject({
       type: 'rate_limit_error',
-      apiMessage: 'rate limit exceeded',
+      apiMessage: expect.stringMatching(/^rate limit exceeded: at most 3 requests,/) as string,
     });
   });
 

@@ -288,7 +288,9 @@ describe('LLM rate limits', () => {
     expect(third.headers).toMatchObject({ 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '0' });
     expect(Number(third.headers['x-ratelimit-reset'])).toBeGreaterThan(3000);
     expect(errorOf(third)).toEqual({
-      message: 'rate limit exceeded',
+      message: expect.stringMatching(
+        /^rate limit exceeded: at most 10 LLM tokens,.* here together; try again/,
+      ) as string,
       type: 'rate_limit_exceeded',
       code: 'rate_limit_exceeded',
     });

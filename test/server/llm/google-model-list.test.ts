@@ -28,6 +28,11 @@ test('the model list of the Gemini API has only the models that the key of the c
     models: [expect.objectContaining({ name: 'models/small' })],
   });
   expect(await read('/v1beta/models/acme/large')).toEqual({
-    error: { code: 403, message: 'Model is not allowed for this API key', status: 'PERMISSION_DENIED' },
+    error: {
+      code: 403,
+      message:
+        'Model is not allowed for this API key: "acme/large"; GET /v1/models lists the models that you may use',
+      status: 'PERMISSION_DENIED',
+    },
   });
 });

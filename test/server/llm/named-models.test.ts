@@ -86,7 +86,8 @@ describe('a model that a request names beside `model`', () => {
       for (const [what, member] of Object.entries(MEMBERS)) {
         const reply = await ask(member(DENIED));
         expect([what, reply.status]).toEqual([what, 403]);
-        expect(reply.text).not.toContain(DENIED);
+        expect(reply.text).toContain(`: \\"${DENIED}\\"`);
+        expect(reply.text).not.toContain(ALLOWED);
       }
       expect(provider.received).toEqual([]);
       for (const [what, member] of Object.entries(MEMBERS))

@@ -110,7 +110,7 @@ describe('debug lines of requests', () => {
         "debug route selected method="GET" path="/b" route="gateway/default/default/b" config="test.yaml:1:126"",
         "debug rules allowed policy="authorization" reason="every rule holds" config="test.yaml:1:276"",
         "debug policy denied the request policy="localRateLimit" reason="the bucket is empty" limit=1 config="test.yaml:1:221"",
-        "debug request failed http.status=429 error="rate limit exceeded" reason="RateLimit"",
+        "debug request failed http.status=429 error="rate limit exceeded" error.detail="gateways.default.routes.1.policies.localRateLimit.0" reason="RateLimit"",
       ]
     `);
     expect(gate.log.join('')).not.toContain('canary');

@@ -43,11 +43,15 @@ describe('localRateLimit with one bucket', () => {
     ]);
   });
 
-  test('localRateLimit answers and logs the specified rejection text', async () => {
-    await using gate = await limited({ maxTokens: 1, ...HOUR });
+  test('localRateLimit logs the specified rejection text, and tells clients which limit it is', async () => {
+    const other = { maxTokens: 5, tokensPerFill: 5, fillInterval: '2m' };
+    await using gate = await limited(other, { maxTokens: 1, ...HOUR, key: '"secret" + source.address' });
     await send(gate.url);
     const reply = await send(gate.url);
-    expect(reply).toMatchObject({ status: 429, text: 'rate limit exceeded' });
+    expect(reply).toMatchObject({ status: 429 });
+    expect(reply.text).toMatch(
+      /^rate limit exceeded: at most 1 request, and 1 more every 1h, for requests with your key; try again in (?:3600|3599) s$/,
+    );
     expect(await gate.accessLine(2)).toMatchObject({
       'http.status': '429',
       error: 'rate limit exceeded',

@@ -240,7 +240,9 @@ describe('remoteRateLimit', () => {
       body: JSON.stringify(CHAT),
     });
     expect(reply.status).toBe(429);
-    expect(JSON.parse(reply.text)).toHaveProperty('error.message');
+    expect(JSON.parse(reply.text)).toMatchObject({
+      error: { message: 'rate limit exceeded: a limit of LLM tokens that a rate limit service counts' },
+    });
     expect(provider.received).toHaveLength(0);
   });
 

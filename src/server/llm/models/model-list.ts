@@ -1,10 +1,10 @@
-import type { AppError } from '../../../core/errors.ts';
+import { type AppError, ERRORS } from '../../../core/errors.ts';
 import { shownName } from '../../../core/json-members.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { textReply } from '../../kernel/request/error-response.ts';
 import type { Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { allowedModels } from '../../kernel/request/shared-slots.ts';
-import { llmError } from '../errors.ts';
+import { LlmError } from '../errors.ts';
 import type { ModelListFormat } from '../formats/format.ts';
 import { refusedModel } from '../llm-call.ts';
 import { clientFormat, listedModel } from '../request/endpoints.ts';
@@ -75,7 +75,7 @@ export function requireAllowed(ctx: RequestContext, name: string, member?: strin
   if (!mayUse(ctx, name)) throw forbiddenModel(ctx, name, allowedModels.get(ctx) ?? [], member);
 }
 
-// The client messages are fixed and contain no model names, because those may be confidential. The log has the details.
+// The client messages name only the model that the client has named, because others may be confidential. The log has the details.
 
 /**
  * Throws an `AppError` (403 or 404) for a model that a request names beside the model of the call, unless the caller may
@@ -102,7 +102,7 @@ export function unknownModel(
 ): AppError {
   refusedModel.set(ctx, shown(requested));
   const detail = `unknown model ${JSON.stringify(shown(requested))}; available: ${namesOf(listed)}`;
-  return llmError('llm_not_found', 'model_not_found', `Model not found${whereOf(member)}`, detail);
+  return refused('llm_not_found', 'model_not_found', requested, member, detail);
 }
 
 /** 403: the caller's API key does not allow the model. `allowed`: allowed patterns, for the log. */
@@ -114,12 +114,28 @@ function forbiddenModel(
 ): AppError {
   refusedModel.set(ctx, shown(requested));
   const detail = `the API key does not allow the model ${JSON.stringify(shown(requested))}; allowed: ${namesOf(allowed)}`;
-  const message = `Model is not allowed for this API key${whereOf(member)}`;
-  return llmError('llm_forbidden', 'model_not_allowed', message, detail);
+  return refused('llm_forbidden', 'model_not_allowed', requested, member, detail);
 }
 
-const whereOf = (member: string | undefined): string =>
-  member === undefined ? '' : `: member ${shownName(member)}`;
+function refused(
+  code: 'llm_not_found' | 'llm_forbidden',
+  llmCode: string,
+  requested: string,
+  member: string | undefined,
+  detail: string,
+): AppError {
+  const { text } = ERRORS[code];
+  const where = member === undefined ? '' : ` of the member ${shownName(member)}`;
+  const message = `${text}: ${printable(requested)}${where}; GET /v1/models lists the models that you may use`;
+  return new LlmError(code, llmCode, { message, logged: text, detail });
+}
+
+/** A name in quotes, without what terminals and pages do not show as it is: control characters, marks of direction, halves of pairs. */
+const printable = (name: string): string =>
+  JSON.stringify(shown(name)).replace(
+    /[\p{C}\u2028\u2029]/gu,
+    (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`,
+  );
 
 const shown = (name: string): string =>
   name.length <= LIMITS.shownModelName ? name : `${name.slice(0, LIMITS.shownModelName)}…`;

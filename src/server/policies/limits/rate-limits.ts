@@ -16,6 +16,8 @@ export interface Taken {
   readonly isDenied: boolean;
   /** The empty bucket, or the one with the fewest tokens. Between processes, its state. */
   readonly lowest: TokenBucket | BucketState;
+  /** The number of the limit whose bucket was empty; undefined if none was. */
+  readonly empty?: number;
 }
 
 /** The outcome for a worker that asks for several tokens at once. `lowest` is without them. */
@@ -49,9 +51,9 @@ export class RateLimits {
     const empty = found.find(
       ({ type, bucket }) => !(isFreeOfTokens && type === 'tokens') && bucket.remaining(now) < 1,
     );
-    if (empty !== undefined) return { isDenied: true, lowest: empty.bucket };
+    if (empty !== undefined) return { isDenied: true, lowest: empty.bucket, empty: empty.index };
     for (const { type, bucket } of found) if (type === 'requests') bucket.take(1);
-    return { isDenied: false, lowest: lowestOf(found, now) };
+    return { isDenied: false, lowest: lowestOf(found, now).bucket };
   }
 
   /**
@@ -63,9 +65,9 @@ export class RateLimits {
     const now = performance.now();
     const found = this.#find(keys, now);
     for (const { bucket } of found) bucket.settle(used, 0, now);
-    const lowest = lowestOf(found, now);
+    const { bucket: lowest, index: empty } = lowestOf(found, now);
     const left = lowest.remaining(now);
-    if (left < 1) return { isDenied: true, lowest, count: 0 };
+    if (left < 1) return { isDenied: true, lowest, empty, count: 0 };
     const count = Math.max(1, Math.min(wanted, Math.floor(left * LARGEST_SHARE)));
     for (const { bucket } of found) bucket.lend(count, now);
     return { isDenied: false, lowest, count };
@@ -79,6 +81,7 @@ export class RateLimits {
 
   #find(keys: readonly string[], now: number) {
     return this.#limits.map(({ type, buckets }, index) => ({
+      index,
       type,
       bucket: buckets.find(keys[index] ?? '', now),
     }));
@@ -90,8 +93,8 @@ export class RateLimits {
   }
 }
 
-const lowestOf = (found: readonly { readonly bucket: TokenBucket }[], now: number): TokenBucket =>
-  found.map(({ bucket }) => bucket).reduce((a, b) => (b.remaining(now) < a.remaining(now) ? b : a));
+const lowestOf = <T extends { readonly bucket: TokenBucket }>(found: readonly T[], now: number): T =>
+  found.reduce((a, b) => (b.bucket.remaining(now) < a.bucket.remaining(now) ? b : a));
 
 /** The buckets of one limit by key. Over `LIMITS.rateLimitKeys` keys, the least recently used bucket is removed. */
 class Buckets {

@@ -166,8 +166,8 @@ export class StoreBuckets {
       }),
     );
     const lowest = buckets.reduce((a, b) => (b.tokens < a.tokens ? b : a));
-    const isDenied = position >= admitted;
-    return { isDenied, lowest: isDenied ? (buckets[empty - 1] ?? lowest) : lowest };
+    if (position < admitted) return { isDenied: false, lowest };
+    return { isDenied: true, lowest: buckets[empty - 1] ?? lowest, empty: empty - 1 };
   }
 }
 

@@ -1,4 +1,4 @@
-import { AppError, messageOf } from '../../../core/errors.ts';
+import { AppError, ERRORS, messageOf } from '../../../core/errors.ts';
 import { isRecord, jsonIn } from '../../../core/foreign.ts';
 import { LIMITS, type Limits } from '../../../core/limits.ts';
 import { LruMap } from '../../../core/lru-map.ts';
@@ -135,14 +135,18 @@ export class RegistrationLimit {
     const now = performance.now();
     const buckets = [this.#bucketOf(client.address, now), this.#all];
     const empty = buckets.find((bucket) => bucket.remaining(now) < 1);
-    if (empty !== undefined)
+    if (empty !== undefined) {
+      const wait = Math.max(1, empty.secondsUntil(1, now));
+      const whose = empty === this.#all ? 'of all addresses together' : 'of your address';
+      const what = `${empty.size} client registrations ${whose}`;
+      const { text } = ERRORS.rate_limited;
       throw new AppError('rate_limited', {
-        headers: ['retry-after', String(Math.max(1, empty.secondsUntil(1, now)))],
-        detail:
-          empty === this.#all
-            ? 'total limit of client registrations'
-            : 'client registrations of this address',
+        message: `${text}: at most ${what}; try again in ${wait} s, or use the client that is registered`,
+        logged: text,
+        detail: what,
+        headers: ['retry-after', String(wait)],
       });
+    }
     for (const bucket of buckets) bucket.take(1);
   }
 
