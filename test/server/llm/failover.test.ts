@@ -429,8 +429,12 @@ describe('a virtual model with failover', () => {
       { 'x-ratelimit-reset-requests': '1m30s', 'x-ratelimit-reset-tokens': '6m0s' },
       /^1m(2\d(\.\d)?|30)s$/,
     ],
+    // kdlbs/kandev#3811: OpenAI and others send milliseconds, and some send fractions of seconds.
+    ['retry-after-ms', { 'retry-after-ms': '50000', 'retry-after': '60' }, /^4\d(\.\d)?s$|^50s$/],
+    ['three days in retry-after-ms', { 'retry-after-ms': '274579000' }, /^59m|^1h0m0s$/],
+    ['a fraction', { 'retry-after': '49.5' }, /^4\d(\.\d)?s$/],
     ['nothing', {}, /^2\.\ds$|^3s$/],
-    ['what is no time', { 'retry-after': 'soon' }, /^2\.\ds$|^3s$/],
+    ['what is no time', { 'retry-after': 'in 45' }, /^2\.\ds$|^3s$/],
     ['a year', { 'retry-after': '31536000' }, /^59m|^1h0m0s$/],
   ])('failover evicts a provider for as long as its 429 response says: %s', async (_, headers, left) => {
     await using first = await llmProvider(answering('{}', 429, headers as Record<string, string>));

@@ -381,6 +381,8 @@ describe('extAuthz.cache', () => {
     ['"5m"', 1],
     ['timestamp("2999-01-01T00:00:00Z")', 1],
     ['duration(extauthz.ttl)', 1],
+    // Text that is no time, of which Date.parse makes one.
+    ['"45"', 2],
   ])('extAuthz with the ttl %s asks the service %i times about two requests', async (ttl, calls) => {
     await using authorizer = await service(() => ({ ...ALLOW, dynamic_metadata: toStruct({ ttl: '60s' }) }));
     await using gate = await answeringGateway(policy(authorizer.address, { cache: { key: ['"a"'], ttl } }));

@@ -87,11 +87,16 @@ export function compileHealth(
   };
 }
 
-/** Retry time in ms: `Retry-After` (RFC 9110 §10.2.3), else the rate-limit headers of OpenAI and others. */
+/**
+ * Retry time in ms: `retry-after-ms`, which OpenAI's clients prefer, `Retry-After` (RFC 9110 §10.2.3; some servers send
+ * fractions), else the rate-limit headers of OpenAI and others.
+ */
 function retryAfter(headers: HeaderList): number | undefined {
+  const exact = headers.get('retry-after-ms');
+  if (exact !== undefined && NUMBER.test(exact)) return Math.min(Number(exact), LIMITS.evictionMax);
   const after = headers.get('retry-after');
   if (after !== undefined) {
-    const wait = /^\d+$/.test(after) ? Number(after) * 1000 : Date.parse(after) - Date.now();
+    const wait = NUMBER.test(after) ? Number(after) * 1000 : dateOf(after) - Date.now();
     if (wait >= 0) return Math.min(wait, LIMITS.evictionMax);
   }
   const resets = ['', '-requests', '-tokens'].flatMap((suffix) => {
@@ -102,6 +107,11 @@ function retryAfter(headers: HeaderList): number | undefined {
   // not.
   return resets.length === 0 ? undefined : Math.min(...resets, LIMITS.evictionMax);
 }
+
+/** A date of RFC 9110 §5.6.7, all of whose forms have a time of day. `Date.parse` makes a day of other texts, too: 2049 of `49.5`. */
+const dateOf = (text: string): number => (/\d:\d\d:\d\d/.test(text) ? Date.parse(text) : Number.NaN);
+
+const NUMBER = /^\d+(?:\.\d+)?$/;
 
 const UNITS: ReadonlyMap<string, number> = new Map([
   ['ms', 1],
@@ -115,7 +125,7 @@ const MAX_SECONDS = 1e9;
 
 /** Parses `6m0s`, `20ms`, seconds or Unix time to ms from now. */
 function resetIn(text: string): number | undefined {
-  if (/^\d+(?:\.\d+)?$/.test(text)) {
+  if (NUMBER.test(text)) {
     const seconds = Number(text);
     return seconds < MAX_SECONDS ? seconds * 1000 : Math.max(0, seconds * 1000 - Date.now());
   }

@@ -98,6 +98,7 @@ function remaining(value: unknown): number | undefined {
   if (seconds !== undefined) return seconds;
   const duration = durationSchema.safeParse(value);
   if (duration.success) return duration.data;
-  const moment = Date.parse(value);
+  // `Date.parse` makes a day of other texts, too: 2045 of `45`.
+  const moment = /^\d{4}-\d\d-\d\dT/.test(value) ? Date.parse(value) : Number.NaN;
   return Number.isNaN(moment) ? undefined : moment - Date.now();
 }
