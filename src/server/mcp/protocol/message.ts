@@ -279,11 +279,13 @@ export function idOfRequest(text: string): string | undefined {
 
 /**
  * The id of an invalid response as JSON text, so that its caller gets an error instead of waiting. Undefined if it cannot be
- * read, or if the message is a request, whose id is the server's.
+ * read, if the message is a request, whose id is the server's, or if it is JSON without any member of a response: a line of
+ * a log may have an `id`, too (kud/mcp-jenkins#6).
  */
 export function idOfInvalid(text: string): string | undefined {
-  const { id, method } = readMembers(text);
-  return method === undefined ? id : undefined;
+  const { id, method, isResponse } = readMembers(text);
+  if (method !== undefined) return undefined;
+  return isResponse || jsonIn(text) === undefined ? id : undefined;
 }
 
 /** The id of an invalid request of a server as JSON text; undefined for other messages, and if it is not an id. */
@@ -291,13 +293,21 @@ export function idOfInvalidRequest(text: string): string | undefined {
   return readMembers(text).method === undefined ? undefined : idOfRequest(text);
 }
 
+interface InvalidMembers {
+  id?: string;
+  method?: string;
+  /** It has a member that responses have, beside its id. */
+  isResponse: boolean;
+}
+
 /** Members of an invalid message as JSON texts, as far as they can be read. */
-function readMembers(text: string): { id?: string; method?: string } {
-  const found: { id?: string; method?: string } = {};
+function readMembers(text: string): InvalidMembers {
+  const found: InvalidMembers = { isResponse: false };
   if (!text.startsWith('{')) return found;
   try {
     eachMember(text, 0, (key, start, end) => {
       if (key === 'id' || key === 'method') found[key] ??= text.slice(start, end);
+      else if (RESPONSE_MEMBERS.has(key)) found.isResponse = true;
     });
   } catch {
     // What follows is not JSON.

@@ -71,6 +71,11 @@ const READ: readonly [what: string, written: string][] = [
     'the request in a log line before it',
     `'[DEBUG] got ' + JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call' }) + '\\n' + text + '\\n'`,
   ],
+  // kud/mcp-jenkins#6: the number of the request is among the ids that a server logs
+  [
+    'JSON with an id in log lines',
+    `JSON.stringify({ level: 'info', id, msg: 'called' }) + '\\n' + text + '\\n'`,
+  ],
   ['a log line that begins like JSON', `'{\\n' + text + '\\n'`],
   ['an incomplete array in a log line', `'[{"a":1},\\n' + text + '\\n'`],
 ];
