@@ -180,7 +180,7 @@ async function importKeySet(
   for (const one of jwks) {
     const jwk = membersOf(one);
     // Most providers publish encryption keys in the same set. That is not a problem to log.
-    if (jwk['use'] !== undefined && jwk['use'] !== 'sig') continue;
+    if ((jwk['use'] ?? 'sig') !== 'sig') continue;
     try {
       const { kid, key, fingerprint } = await importSigningKey(one);
       keys.set(kid, [...(keys.get(kid) ?? []), key]);
@@ -243,7 +243,8 @@ function algorithmsOf({ alg, kty, crv }: Jwk): readonly string[] {
         : `keys of type ${curve.toLowerCase()} are not supported`,
     );
   }
-  if (alg === undefined) return possible;
+  // Some serializers write null for what a key does not have (jpadilla/pyjwt#857).
+  if ((alg ?? undefined) === undefined) return possible;
   const algorithm = possible.find((name) => name === alg);
   if (algorithm === undefined) throw new Error('its `alg` does not fit its type');
   return [algorithm];

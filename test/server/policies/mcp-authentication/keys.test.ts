@@ -138,6 +138,12 @@ describe('published keys', () => {
     ).toEqual([200, 401]);
   });
 
+  // jpadilla/pyjwt#857: serializers of .NET and Java write null for members that a key does not have.
+  test('a member of a published key that is null is one that it does not have', async () => {
+    const published = [{ ...rsa.jwk, alg: null, use: null, key_ops: null, x5c: null }];
+    expect(await verdicts(published, [[rsa, 'RS256']])).toEqual([200]);
+  });
+
   test('a published key with alg verifies that algorithm only', async () => {
     expect(
       await verdicts(
