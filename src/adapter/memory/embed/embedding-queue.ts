@@ -234,10 +234,11 @@ export class EmbeddingQueue {
         vectors.push(vector);
       }
       if (refused === texts.length) throw error;
-      log.warn('memory::embedding', 'texts that the embedder refuses are found by words only', {
-        texts: refused,
-        problem: messageOf(error),
-      });
+      const what =
+        refused > 0
+          ? 'texts that the embedder refuses are found by words only'
+          : 'the embedder refuses several texts in one call: each is sent alone';
+      log.warn('memory::embedding', what, { texts: refused || texts.length, problem: messageOf(error) });
       return vectors;
     }
   }

@@ -31,15 +31,38 @@ function plain(text: string): string {
   return words(start.replace(IMAGE, '')) || words(start.replace(IMAGE, '$1'));
 }
 
+/** An escaped character, code, a tag, a character reference, or marks of emphasis (CommonMark §2.4, §2.5, §6). */
+const INLINE =
+  /\\([!-/:-@[-`{-~])|`([^`]{0,400})`|<\/?[A-Za-z][^<>]{0,400}>|&(#\d{1,7}|#x[\da-f]{1,6}|amp|lt|gt|quot|apos|nbsp);|[`*]+/gi;
+
 function words(text: string): string {
   return text
     .replace(LINK, '$1')
     .replace(/\{#[^}]{0,100}\}\s*$/, '')
-    .replace(/`([^`]{0,400})`|<\/?[A-Za-z][^<>]{0,400}>/g, (_tag, code?: string) => code ?? '')
-    .replace(/[`*]+/g, '')
+    .replace(
+      INLINE,
+      (all, escaped?: string, code?: string, reference?: string) =>
+        escaped ?? code ?? (reference === undefined ? '' : (characterOf(reference.toLowerCase()) ?? all)),
+    )
     .replace(/\s+/g, ' ')
     .trim()
     .slice(0, HEADING);
+}
+
+const REFERENCES: ReadonlyMap<string, string> = new Map([
+  ['amp', '&'],
+  ['lt', '<'],
+  ['gt', '>'],
+  ['quot', '"'],
+  ['apos', "'"],
+  ['nbsp', ' '],
+]);
+
+/** The character of a reference, such as `amp` or `#38`; undefined for a number that is none. */
+function characterOf(reference: string): string | undefined {
+  if (!reference.startsWith('#')) return REFERENCES.get(reference);
+  const code = Number(reference.startsWith('#x') ? `0${reference.slice(1)}` : reference.slice(1));
+  return code > 0 && code <= 0x10_ff_ff ? String.fromCodePoint(code) : undefined;
 }
 
 /**

@@ -6,7 +6,7 @@ import { withoutJsx } from './mdx.ts';
 import { withoutShortcodes } from './shortcodes.ts';
 
 /** Increase this when the same document would yield different chunks, so that every document is read again. */
-export const CHUNKER_VERSION = 6;
+export const CHUNKER_VERSION = 7;
 
 export interface MarkdownDocument {
   readonly title: string;

@@ -15,7 +15,13 @@ const away = () => new AppError('upstream_unreachable', { message: 'the service 
 /** A service that can be away, refuse a text, or wait. */
 function service(id = 'service/128') {
   const inner = createHashEmbedder();
-  const state = { isAway: false, refused: '', calls: 0, before: async (): Promise<void> => undefined };
+  const state = {
+    isAway: false,
+    refused: '',
+    isSingle: false,
+    calls: 0,
+    before: async (): Promise<void> => undefined,
+  };
   const embedder: Embedder = {
     ...inner,
     id,
@@ -26,6 +32,8 @@ function service(id = 'service/128') {
       await state.before();
       signal?.throwIfAborted();
       if (state.isAway) throw away();
+      if (state.isSingle && texts.length > 1)
+        throw new AppError('upstream_invalid', { message: 'the service answers one text' });
       if (state.refused !== '' && texts.some((text) => text.includes(state.refused)))
         throw new AppError('upstream_invalid', { message: 'the service refuses a text' });
       return inner.embed(texts, signal, progress);
@@ -172,6 +180,19 @@ describe('the queue of texts to embed', () => {
     expect((await names('poison'))[0]).toEqual(['poison', null]);
     expect((await names('three'))[0]).toEqual(['three', expect.any(Number)]);
     expect(kit.log.lines.join('')).toContain('texts that the embedder refuses');
+  });
+
+  // smaramwbc/statewave#225: servers whose answer to several texts has wrong indexes.
+  test('a service that refuses several texts in one call gets each alone, and no text is said to be refused', async () => {
+    await using folder = await temporaryFolder();
+    const { embedder, state } = service();
+    await using kit = await queueOn(embedder, folder.path);
+    state.isSingle = true;
+    for (const text of ['one', 'two']) await kit.ingest(text, `This is ${text}.`);
+    await kit.queue.settled(60_000);
+    expect(await kit.queue.status()).toEqual({ state: 'idle', pending: 0 });
+    expect(kit.log.lines.join('')).toContain('each is sent alone');
+    expect(kit.log.lines.join('')).not.toContain('found by words only');
   });
 
   test('a service that refuses everything keeps everything in the queue', async () => {

@@ -88,6 +88,10 @@ describe('Markdown chunks', () => {
     ['# ![Our logo](logo.png)', 'Our logo'],
     ['# The [API](api.md), by [hand][1] {#api}', 'The API, by hand'],
     ['# `code` and **bold** <br> [1]', 'code and bold [1]'],
+    [
+      '# Q &amp; A: C\\#, 2 \\* 3, Vec&lt;T&gt; &#169;&#x20;&#0; &none; `&amp;\\#`',
+      'Q & A: C#, 2 * 3, Vec<T> © &#0; &none; &amp;\\#',
+    ],
     ['# Gateways: `gateways.<name>`', 'Gateways: gateways.<name>'],
   ])('the title of a chunk is the visible text of its heading: %j', (line, heading) => {
     expect(chunksOf(`${line}\n\nText.\n`)[0]?.headings).toEqual([heading]);
