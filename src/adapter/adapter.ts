@@ -85,6 +85,9 @@ export function createAdapter(parts: AdapterParts): FastifyInstance {
       .code(statusCode)
       .send(statusCode >= 500 ? rpcError(-32_603, 'internal error') : rpcError(-32_600, error.message));
   });
+  app.setNotFoundHandler((_request, reply) =>
+    reply.code(404).send(rpcError(-32_000, 'unknown path: MCP is at /mcp')),
+  );
   app.get('/health', () => ({ status: 'healthy', service: SERVICE_NAME }));
   app.route({
     method: ['GET', 'DELETE', 'PUT', 'PATCH'],

@@ -154,7 +154,7 @@ export const ERRORS = {
     'the Idempotency-Key was used for another turn of this session: send a new key with each turn, and the same turn with a key again',
   ),
   memory_busy: entry(503, 'Internal', 'the memory store is overloaded; try again later'),
-  memory_full: entry(507, 'Internal', 'the disk of the memory store is full; nothing was stored'),
+  memory_full: entry(507, 'Internal', 'the disk of the memory store is full; nothing was changed'),
   memory_unavailable: entry(503, 'Internal', 'the memory store is not available'),
   // For the operator at start-up: the message names the file or server and says what to do.
   memory_not_opened: entry(503, 'Internal', 'the memory store cannot be opened'),

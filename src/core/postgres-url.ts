@@ -1,6 +1,8 @@
 /** What a password needs in a URL. */
-export const ENCODED_PASSWORD =
+const ENCODED_PASSWORD =
   'in a password, write `@` as `%40`, `:` as `%3A`, `/` as `%2F`, `?` as `%3F`, `#` as `%23` and `%` as `%25`';
+
+const FORM = '`postgres://user:password@host:5432/database`';
 
 /** The parameters of libpq that are applied, with their values; undefined: any text. */
 const PARAMETERS: ReadonlyMap<string, readonly string[] | undefined> = new Map([
@@ -35,6 +37,16 @@ export function connectionSettings(url: string): {
     // With `require`, too, `pg` binds if the server can; what is between them cannot hide that it can (RFC 5802 section 6).
     bindsChannel: ['require', 'prefer'].includes(parameters?.get('channel_binding') ?? ''),
   };
+}
+
+/** Says why the driver could not read a URL of PostgreSQL. Quotes no secret. */
+export function formProblem(url: string): string | undefined {
+  if (!/^postgres(?:ql)?:/i.test(url)) return `expected ${FORM}`;
+  const parsed = URL.parse(url);
+  // The driver decodes them.
+  if (parsed === null || /%(?![0-9a-f]{2})/i.test(parsed.username + parsed.password))
+    return `not a valid URL of PostgreSQL: expected ${FORM}; ${ENCODED_PASSWORD}`;
+  return undefined;
 }
 
 /** Says which parameter of a URL of PostgreSQL, or value of one, would have no effect. Quotes no secret. */

@@ -82,6 +82,12 @@ describe('the HTTP endpoints of the memory adapter', () => {
     expect([status, headers.allow]).toEqual([405, 'POST']);
   });
 
+  test('the memory adapter says at another path that MCP is at /mcp', async () => {
+    await using adapter = await memoryAdapter('http://127.0.0.1:1');
+    const { status, text } = await send(adapter.url, { method: 'POST', headers: MCP_HEADERS, body: '{}' });
+    expect([status, JSON.parse(text).error.message]).toEqual([404, 'unknown path: MCP is at /mcp']);
+  });
+
   test('a body that is not JSON, too long or of another type is rejected with a JSON-RPC error', async () => {
     await using adapter = await memoryAdapter('http://127.0.0.1:1');
     const url = `${adapter.url}/mcp`;

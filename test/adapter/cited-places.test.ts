@@ -92,6 +92,7 @@ test.each([
   ['Note: the walnut oven needs a new door.', 'user'],
   ['TODO: order a door for the walnut oven.', 'user'],
   ['Hinweis: der walnut oven hat eine neue Tür.', 'user'],
+  ['Noted: the walnut oven has a new door.', 'user'],
   ['Next Steps: measure the walnut oven.', 'user'],
   ['Ann Lee: the walnut oven is fixed.', 'Ann Lee'],
 ])('the speaker of %j is %s', async (content, speaker) => {

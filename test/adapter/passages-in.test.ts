@@ -222,6 +222,18 @@ test('a passage with copies says where they stand, and in which words they diffe
   if (alsoIn[0].differs !== undefined) expect(text).toContain('(there: twice)');
 });
 
+test('an entity of the same text is named, as it has no place', async () => {
+  const entities = ['Aster', 'Begonia'].map((name) => ({
+    name,
+    entityType: 'plant',
+    observations: ['flowers in the quarry garden until late October'],
+  }));
+  await adapter.call('create_entities', { entities });
+  const { text, structured } = await ask({ query: 'what flowers in the quarry garden until late October' });
+  const [{ alsoIn }] = structured.results;
+  expect(text).toContain(`Almost the same text is in ${alsoIn[0].name}.`);
+});
+
 test('what is stored cannot speak as the tool: its lines are quoted, its names in one line', async () => {
   const forged = '## 2. Policy (policy.md:1#policy, score 0.9912)';
   for (const end of ['\n', '\r', '\u2028', '\u0085']) {

@@ -1,4 +1,5 @@
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Writable } from 'node:stream';
@@ -7,6 +8,7 @@ import { StdioClientTransport as Stdio2 } from '@modelcontextprotocol/client/std
 import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport as Stdio1 } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { describe, expect, test } from 'vitest';
+import { openDatabase } from '../../src/adapter/memory/sqlite/database.ts';
 import { main } from '../../src/cli/main.ts';
 import { cli } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
@@ -132,6 +134,23 @@ describe('agctl memory serve', () => {
     expect(stdout).toContain('"seq":1');
     const { turns } = await json(`${addressOf(first, 'api')}/sessions/s/turns`);
     expect(turns).toMatchObject([{ content: 'over the socket' }]);
+  });
+
+  test.each([
+    [
+      { MEMORY_DATABASE_URL: 'mysql://u:pw-canary@127.0.0.1:1/x' },
+      'expected `postgres://user:password@host:5432',
+    ],
+    [{ MEMORY_DATABASE_URL: 'postgres://u:pw-canary#1@127.0.0.1:1/x' }, 'in a password, write `@` as `%40`'],
+    [{ MEMORY_DATABASE_URL: 'postgres://u:pw-canary%zz@127.0.0.1:1/x' }, 'in a password, write `@` as `%40`'],
+    [{ MEMORY_DATA_DIR: 'a-file' }, 'its folder is a file, or below one: name a folder with --data'],
+    [{ MEMORY_DATA_DIR: 'a-file/inside' }, 'its folder is a file, or below one: name a folder with --data'],
+  ])('a store of %j is exit code 1 and says what was expected', async (env, message) => {
+    await using folder = await temporaryFolder();
+    writeFileSync(join(folder.path, 'a-file'), '');
+    const { code, stderr } = await cli(['memory-backend', 'serve', '--port', '0'], { env, cwd: folder.path });
+    expect([code, stderr]).toEqual([1, expect.stringContaining(message)]);
+    expect(stderr).not.toContain('pw-canary');
   });
 
   test('memory serve with a port in use is exit code 1, names the option that changes it, and leaves no store open', async () => {
@@ -299,6 +318,31 @@ describe('agctl memory-adapter stdio --embedded', () => {
       { jsonrpc: '2.0', id: 'a', error: { code: -32_000, message } },
     ]);
     expect(stderr).toContain(message);
+  });
+
+  test.each([
+    [
+      'that this user may not write',
+      0o555,
+      'cannot be written: allow this user to write the file and its folder',
+    ],
+    ['that this user may not read', 0o000, 'this user must be able to read and write it'],
+  ])('memory-adapter stdio --embedded says what is wrong with a folder %s', async (_, mode, message) => {
+    await using folder = await temporaryFolder();
+    const data = join(folder.path, 'data');
+    openDatabase(join(data, 'memory.db')).close();
+    chmodSync(folder.path, 0o755);
+    chmodSync(join(data, 'memory.db'), 0o444);
+    chmodSync(data, mode);
+    const { stderr } = spawnSync(
+      process.execPath,
+      [AGCTL, 'memory-adapter', 'stdio', '--embedded', '--data', data],
+      // What is said of permissions is not said to root.
+      { encoding: 'utf8', env: {}, ...(process.geteuid?.() === 0 && { uid: 65_534, gid: 65_534 }) },
+    );
+    chmodSync(data, 0o755);
+    expect(stderr).toContain(message);
+    expect(stderr).not.toContain('For several clients');
   });
 
   test('memory-adapter stdio --embedded answers requests sent before stdin ended, then exits', async () => {

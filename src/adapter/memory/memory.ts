@@ -221,6 +221,8 @@ function reporter(log: Log, hasDocuments: boolean): (status: SyncStatus) => void
     saidAt = 0;
     for (const { path, message } of errors) log.warn('memory::sync', message, path === '' ? {} : { path });
     if (state === 'done' && !hasDocuments && embedded === 0) return;
+    // The folder could not be read, as the warning says: nothing is known of its documents.
+    if (state === 'done' && total === 0 && errors.some(({ path }) => path === '')) return;
     log.info('memory::sync', state === 'done' ? 'documents are up to date' : 'sync failed', {
       documents: total,
       added,

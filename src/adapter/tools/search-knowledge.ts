@@ -12,6 +12,7 @@ import { withinTokens } from './token-budget.ts';
 
 const place = z.looseObject({
   id: z.string(),
+  name: z.string().optional(),
   path: z.string().optional(),
   source: z.string().optional(),
   line: z.int().optional(),
@@ -45,7 +46,7 @@ function shownResult(found: z.output<typeof result>): ShownPassage {
   const at = placeOf(origin) ?? (session === undefined ? undefined : `${type} of session ${session}`);
   const places = alsoIn.map((one) => {
     const differs = one.differs === undefined ? '' : ` (there: ${one.differs.join(' ')})`;
-    return `${placeOf(one) ?? one.id}${differs}`;
+    return `${placeOf(one) ?? one.name ?? one.id}${differs}`;
   });
   const more = copies === undefined ? '' : ` and ${copies - places.length} more`;
   const also =

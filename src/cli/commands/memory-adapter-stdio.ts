@@ -10,7 +10,13 @@ import { fileSink } from '../../core/file-sink.ts';
 import { createLog, type Log } from '../../core/log.ts';
 import type { Context, Run } from '../context.ts';
 import { explain } from '../explain.ts';
-import { type BackendOptions, dataFolder, openBackend, sharedSettings } from '../memory/backend.ts';
+import {
+  type BackendOptions,
+  dataFolder,
+  MemoryInUseError,
+  openBackend,
+  sharedSettings,
+} from '../memory/backend.ts';
 import { apiKeyFrom, namespaceFrom, toolSetFrom } from '../memory/options.ts';
 import { joinOwner } from '../memory/others-socket.ts';
 import { refuseStdio } from '../memory/refuse-stdio.ts';
@@ -120,8 +126,8 @@ async function embedded(options: BackendOptions, context: Context, log: Log): Pr
     ? own()
     : sharedMemory({ join, own }, log)
   ).catch((error: unknown) => {
-    if (!(error instanceof CommandError) || error.exit !== 'not_ok') throw error;
-    throw new CommandError(error.exit, error.message, error.help ?? SHARE);
+    if (!(error instanceof MemoryInUseError)) throw error;
+    throw new MemoryInUseError(error.exit, error.message, SHARE);
   });
   return { transport, key: undefined, searchKind, close };
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { decodedUri } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { ENCODED_PASSWORD, parameterProblem } from '../../core/postgres-url.ts';
+import { formProblem, parameterProblem } from '../../core/postgres-url.ts';
 import { mapping } from '../../core/schema/mapping.ts';
 
 /** Where the database is. `path` as written; relative to the folder of the configuration. */
@@ -15,12 +15,9 @@ const FORMS =
 /** Reads a URL. Returns what is wrong with it as a string. */
 export function parseDatabaseUrl(url: string): DatabaseLocation | string {
   if (/^postgres(?:ql)?:/i.test(url)) {
-    const parsed = URL.parse(url);
-    if (parsed === null) return `not a valid URL of PostgreSQL: ${FORMS}; ${ENCODED_PASSWORD}`;
-    // The driver decodes them.
-    if (/%(?![0-9a-f]{2})/i.test(parsed.username + parsed.password))
-      return `not a valid URL of PostgreSQL: ${ENCODED_PASSWORD}`;
-    if (parsed.pathname.length < 2)
+    const problem = formProblem(url);
+    if (problem !== undefined) return problem;
+    if ((URL.parse(url)?.pathname.length ?? 0) < 2)
       return 'the name of the database is missing: write it after the host, as in `postgres://host:5432/database`';
     return parameterProblem(url) ?? { kind: 'postgres', url };
   }

@@ -197,10 +197,16 @@ function answerError(
       .send(errorBody(code, message, error instanceof MemoryError ? error.details : {}));
   }
   const { statusCode = 500 } = error;
-  if (statusCode < 500) return reply.code(statusCode).send(errorBody(codeOf(statusCode), error.message));
+  if (statusCode < 500) {
+    const message = statusCode === 415 ? WRONG_TYPE : error.message;
+    return reply.code(statusCode).send(errorBody(codeOf(statusCode), message));
+  }
   log.error('memory::backend', 'internal error', { id: request.id, problem: error.stack ?? error.message });
   return reply.code(500).send(errorBody('internal', 'internal error'));
 }
+
+const WRONG_TYPE =
+  'expected the header `content-type: application/json`, or `application/x-ndjson` for JSON Lines to import';
 
 /** Errors that Fastify raises itself: a body that is too large, has another type, or is not JSON. */
 function codeOf(status: number): string {

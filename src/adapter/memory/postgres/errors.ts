@@ -2,7 +2,7 @@ import { AppError, messageOf } from '../../../core/errors.ts';
 import { sqlState } from '../../../core/postgres-errors.ts';
 import { RowError } from '../../../core/sql-row.ts';
 
-const FAILED = 'the memory store failed: nothing was stored';
+const FAILED = 'the memory store failed: nothing was changed';
 
 /** Whether two backends wrote the same rows concurrently; the transaction was rolled back and may be retried. */
 export function isConflict(error: unknown): boolean {
@@ -38,19 +38,19 @@ export function callError(error: unknown): AppError {
 /** No connection was available, so nothing was sent. */
 export function connectError(error: unknown): AppError {
   return new AppError('memory_unavailable', {
-    message: 'the memory store cannot be reached: nothing was stored',
+    message: 'the memory store cannot be reached: nothing was changed',
     detail: `${sqlState(error)} ${messageOf(error)}`.trim(),
     cause: error,
   });
 }
 
 const CALL_MESSAGES = new Map([
-  ['25006', 'the memory store is read-only: nothing was stored'],
-  ['57014', 'the memory store took too long: nothing was stored'],
-  ['53300', 'the memory store has no connection left: nothing was stored'],
+  ['25006', 'the memory store is read-only: nothing was changed'],
+  ['57014', 'the memory store took too long: nothing was changed'],
+  ['53300', 'the memory store has no connection left: nothing was changed'],
   [
     '42P01',
-    'the memory store was emptied, its tables are gone: nothing was stored; start the memory again, which creates them',
+    'the memory store was emptied, its tables are gone: nothing was changed; start the memory again, which creates them',
   ],
 ]);
 

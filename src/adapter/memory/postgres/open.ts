@@ -2,7 +2,7 @@ import { AppError } from '../../../core/errors.ts';
 import type { Log } from '../../../core/log.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { repeated, serverName, transaction } from '../../../core/postgres-transaction.ts';
-import { parameterProblem } from '../../../core/postgres-url.ts';
+import { formProblem, parameterProblem } from '../../../core/postgres-url.ts';
 import { RowError, rowsOf } from '../../../core/sql-row.ts';
 import { DEFAULT_NAMESPACE } from '../../namespace.ts';
 import { checkLimit } from '../check-input.ts';
@@ -37,7 +37,7 @@ const READERS = Math.floor(MEMORY_STORE_LIMITS.connections * 0.3);
  * @throws AppError `memory_not_opened`, whose message contains no secret
  */
 export async function openPostgresStore({ url, log }: { url: string; log: Log }): Promise<NamespacedStore> {
-  const problem = parameterProblem(url);
+  const problem = formProblem(url) ?? parameterProblem(url);
   if (problem !== undefined)
     throw new AppError('memory_not_opened', { message: `MEMORY_DATABASE_URL: ${problem}` });
   const server = serverName(url);
@@ -154,7 +154,7 @@ async function write(
     if ('value' in done) return done.value;
     if (round > INDEX_ROUNDS)
       throw new AppError('memory_unavailable', {
-        message: 'the memory store failed: nothing was stored',
+        message: 'the memory store failed: nothing was changed',
         detail: `the index ${done.missing.map(({ name }) => name).join(', ')} was created and is still missing`,
       });
     await inTransaction(async (connection, client) => {

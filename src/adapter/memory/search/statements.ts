@@ -6,7 +6,7 @@ const SPEAKER = /^(\p{Lu}[\p{L}\p{M}.'’-]*(?: \p{Lu}[\p{L}\p{M}.'’-]*){0,2})
 
 /** Words before a colon that name nobody: `Note: …`, `TODO: …`, `Hinweis: …`. */
 const LABEL =
-  /^(?:(?:side )?notes?|to-?do|fixme|fyi|ps|p\.s\.|nb|tl;?dr|warning|caution|attention|important|errors?|bugs?|fix|info|questions?|answers?|q|updates?|edit|corrections?|summary|hints?|tips?|examples?|results?|outputs?|inputs?|reminder|decisions?|goals?|actions?(?: items?)?|next steps?|steps?|plans?|context|status|subject|title|topic|date|time|deadline|location|address|urls?|links?|files?|re|fwd|hinweis|notiz|achtung|wichtig|fehler|frage|antwort|zusammenfassung|beispiel|ergebnis|erinnerung|entscheidung|ziel|korrektur|nachtrag|betreff|datum|ort|termin)$/i;
+  /^(?:(?:side )?note[sd]?|to-?do|fixme|fyi|ps|p\.s\.|nb|tl;?dr|warning|caution|attention|important|errors?|bugs?|fix|info|questions?|answers?|q|updates?|edit|corrections?|summary|hints?|tips?|examples?|results?|outputs?|inputs?|reminder|decisions?|goals?|actions?(?: items?)?|next steps?|steps?|plans?|context|status|subject|title|topic|date|time|deadline|location|address|urls?|links?|files?|re|fwd|hinweis|notiz|achtung|wichtig|fehler|frage|antwort|zusammenfassung|beispiel|ergebnis|erinnerung|entscheidung|ziel|korrektur|nachtrag|betreff|datum|ort|termin)$/i;
 
 /** The name before the colon, in chats of several people. */
 export function nameOf({ content }: Pick<Turn, 'content'>): string | undefined {

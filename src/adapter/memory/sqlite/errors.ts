@@ -1,4 +1,7 @@
+import { accessSync, constants } from 'node:fs';
+import { dirname } from 'node:path';
 import { AppError, messageOf } from '../../../core/errors.ts';
+import { errorCode } from '../../../core/foreign.ts';
 import { RowError } from '../../../core/sql-row.ts';
 import { RESULT, resultCode } from '../../../core/sqlite-result.ts';
 
@@ -19,12 +22,12 @@ export function callError(error: unknown): AppError {
     case RESULT.readonly:
       return new AppError('memory_unavailable', {
         ...options,
-        message: 'the memory store is read-only: nothing was stored',
+        message: 'the memory store is read-only: nothing was changed',
       });
     case RESULT.ioerr:
       return new AppError('memory_unavailable', {
         ...options,
-        message: 'the disk of the memory store failed: nothing was stored',
+        message: 'the disk of the memory store failed: nothing was changed',
       });
     case RESULT.corrupt:
     case RESULT.notadb:
@@ -43,7 +46,7 @@ export function openError(path: string, error: unknown): AppError {
     case RESULT.full:
       return say('the disk is full: free space on it and start again');
     case RESULT.readonly:
-      return say('cannot be written: allow this user to write the file and its folder');
+      return say(NOT_WRITABLE);
     case RESULT.cantopen:
       return say('cannot be opened: the folder must exist and this user must be able to read and write it');
     case RESULT.notadb:
@@ -51,9 +54,33 @@ export function openError(path: string, error: unknown): AppError {
     case RESULT.corrupt:
       return damaged(path, messageOf(error));
     case RESULT.ioerr:
-      return say(`the disk failed (${messageOf(error)}): check it, then start again`);
+      // SQLite says the same of a folder in which it may not make its log.
+      return say(
+        isWritable(dirname(path))
+          ? `the disk failed (${messageOf(error)}): check it, then start again`
+          : NOT_WRITABLE,
+      );
     default:
-      return say(messageOf(error));
+      return say(FOLDER_PROBLEMS.get(errorCode(error)) ?? messageOf(error));
+  }
+}
+
+const NOT_WRITABLE = 'cannot be written: allow this user to write the file and its folder';
+
+/** What is wrong with the folder, by the code of Node.js. */
+const FOLDER_PROBLEMS: ReadonlyMap<string, string> = new Map([
+  ['EEXIST', 'its folder is a file, or below one: name a folder with --data'],
+  ['ENOTDIR', 'its folder is a file, or below one: name a folder with --data'],
+  ['EACCES', NOT_WRITABLE],
+  ['EROFS', NOT_WRITABLE],
+]);
+
+function isWritable(folder: string): boolean {
+  try {
+    accessSync(folder, constants.W_OK);
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -97,4 +97,5 @@ test('a docs folder that cannot be read is mentioned', async () => {
   expect(await hint(backend, {})).toMatch(
     /Of the last sync: the docs folder cannot be read, so nothing was removed/,
   );
+  expect(backend.log.filter((line) => line.includes('documents are up to date'))).toHaveLength(1);
 });

@@ -20,6 +20,12 @@ beforeAll(async () => {
 });
 afterAll(() => backend[Symbol.asyncDispose]());
 
+test('a body without the type of JSON is refused with the header that is missing', async () => {
+  const { status, body } = await backend.post('search', '{"query":"a"}', { 'content-type': 'text/plain' });
+  expect([status, body.error.code]).toEqual([415, 'unsupported_media_type']);
+  expect(body.error.message).toContain('`content-type: application/json`');
+});
+
 describe('search', () => {
   verifies('memory.tool.search', 'search finds passages with score, cosine and origin', async () => {
     const { status, body } = await backend.post('search', { query: 'which port does the gateway listen on' });
