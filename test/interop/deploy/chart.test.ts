@@ -119,7 +119,13 @@ describe('the Helm chart', () => {
     expect(pod?.terminationGracePeriodSeconds).toBeGreaterThan(5 + 20);
     expect(pod?.containers[0]).toMatchObject({
       startupProbe: { httpGet: { path: '/healthz/startup', port: 'health' } },
-      readinessProbe: { httpGet: { path: '/healthz/ready', port: 'health' } },
+      readinessProbe: {
+        httpGet: { path: '/healthz/ready', port: 'health' },
+        // As docs/deploy.md says: a busy machine that reloads may answer late.
+        periodSeconds: 2,
+        timeoutSeconds: 2,
+        failureThreshold: 3,
+      },
       livenessProbe: { httpGet: { path: '/healthz/live', port: 'health' } },
       securityContext: { readOnlyRootFilesystem: true, allowPrivilegeEscalation: false },
     });
