@@ -276,6 +276,8 @@ describe('bad input', () => {
     [{ name: 'ann', budgets: ['10EUR/day'] }, '`budgets`: `10EUR/day`: expected an amount per window'],
     [{ name: 'ann', budgets: ['1USD/day', '2USD/day'] }, '`budgets`: two budgets of usd per day'],
     [{ name: 'ann', expiresAt: '2020-01-01' }, '`expiresAt`: expected a time in the future'],
+    [{ name: 'ann', expiresAt: 45 }, '`expiresAt`: expected a time in the future'],
+    [{ name: 'ann', expiresAt: 'tomorrow 45' }, '`expiresAt`: expected a time in the future'],
     [
       { name: 'taken' },
       '`name`: the key `taken` exists and is not revoked: choose another name, or revoke it first',
