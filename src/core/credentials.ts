@@ -132,8 +132,25 @@ export function redactQuery(text: string, more?: ReadonlySet<string>): string {
   if (start === -1) return text;
   const end = text.indexOf('#', start);
   const query = end === -1 ? text.slice(start + 1) : text.slice(start + 1, end);
-  const pairs = query.split('&').map((pair) => redactPair(pair, more));
+  const all = query.split('&');
+  const secrets = withSignInAnswer(
+    all.map((pair) => decodedName(pair.split('=', 1)[0] ?? '')),
+    more,
+  );
+  const pairs = all.map((pair) => redactPair(pair, secrets));
   return `${text.slice(0, start + 1)}${pairs.join('&')}${end === -1 ? '' : text.slice(end)}`;
+}
+
+/**
+ * The names of secret parameters of a query with these names, besides those that always are: `state` is one in the answer of an
+ * authorization server (RFC 6749 §4.1.2), whoever it is for, and elsewhere an ordinary name, such as that of a country's states.
+ */
+export function withSignInAnswer(
+  names: readonly string[],
+  more: ReadonlySet<string> | undefined,
+): ReadonlySet<string> | undefined {
+  const isAnswer = names.includes('state') && (names.includes('code') || names.includes('error'));
+  return isAnswer ? new Set([...(more ?? []), 'state']) : more;
 }
 
 /**

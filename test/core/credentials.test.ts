@@ -23,6 +23,15 @@ describe('sensitive names', () => {
   );
 });
 
+test.each([
+  ['/cb?code=abc&state=xyz&iss=a', '/cb?code=<redacted>&state=<redacted>&iss=a'],
+  ['/cb?st%61te=xyz&error=access_denied', '/cb?st%61te=<redacted>&error=access_denied'],
+  ['/cb?code=abc&code=def&state=', '/cb?code=<redacted>&code=<redacted>&state=<redacted>'],
+  ['/shops?state=NY', '/shops?state=NY'],
+])('state is a secret where a query is the answer of a sign-in: %s', (target, redacted) => {
+  expect(redactTarget(target)).toBe(redacted);
+});
+
 describe('lines of programs', () => {
   test.each([
     'max_tokens=4096, temperature=1',

@@ -321,6 +321,11 @@ describe('callbacks of oidc that do not end a sign-in', () => {
     const thief = new Browser();
     for (const [name, value] of stolen) thief.cookies.set(name, value);
     expect((await thief.open(callback.href)).status).toBe(400);
+    expect((await page.gate.accessLine(3))['http.path']).toBe(
+      '/oauth/callback?code=<redacted>&state=<redacted>',
+    );
+    for (const name of ['code', 'state'])
+      expect(page.gate.accessLog.join('')).not.toContain(callback.searchParams.get(name));
   });
 
   test('oidc refuses a callback later than five minutes after the sign-in began', async () => {

@@ -1,4 +1,4 @@
-import { isSensitiveName } from '../../../core/credentials.ts';
+import { isSensitiveName, withSignInAnswer } from '../../../core/credentials.ts';
 import { messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { mcpProblem } from '../../../core/outcome.ts';
@@ -79,8 +79,9 @@ export class Tracer {
     this.#scrubber.redactor = redactor;
     this.#hideHeaders(this.context.headers.raw);
     const query = this.context.request.url?.split('?')[1] ?? '';
-    for (const [name, value] of new URLSearchParams(query))
-      if (isSensitiveName(name, names.parameters)) this.hide(value);
+    const parameters = new URLSearchParams(query);
+    const secrets = withSignInAnswer([...parameters.keys()], names.parameters);
+    for (const [name, value] of parameters) if (isSensitiveName(name, secrets)) this.hide(value);
     if (!this.isBrief) this.#response = tapResponse(this.context.response);
     this.emit({ type: 'requestStarted' });
     this.requestSnapshot('initial request');
