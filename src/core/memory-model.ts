@@ -104,13 +104,13 @@ export interface SyncStatus {
   readonly durationMs: number;
 }
 
-/** Progress of the embedder, which may be a service that fails. */
-export interface EmbeddingStatus {
-  /** `waiting`: the embedder failed and is called again at `retryAt`; until then, texts are found by words only. */
+/** Progress of stored texts through the embedder, or the model that extracts entities: both may be services that fail. */
+export interface QueueStatus {
+  /** `waiting`: the service failed and is called again at `retryAt`; until then, texts are found by words only, or have no entities. */
   readonly state: 'idle' | 'running' | 'waiting';
-  /** Stored texts without a vector of the current embedder. */
+  /** Stored texts without a vector of the current embedder, or that were not read. */
   readonly pending: number;
-  /** All stored texts that have vectors; set while some are pending. */
+  /** All stored texts that have vectors; set while some are pending, for the embedder only. */
   readonly total?: number;
   readonly problem?: string;
   readonly retryAt?: string;

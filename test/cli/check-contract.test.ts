@@ -164,6 +164,8 @@ describe('check --contract', () => {
       expect(stdout).toContain('cannot be read: expected a mapping with the key `targets`');
     }
     expect(readFileSync(inFolder('tools.lock.yaml'), 'utf8')).toBe('gateways: {}\n');
+    writeFileSync(inFolder('tools.lock.yaml'), 'targets: {}\n]\n');
+    expect((await contract([target])).stdout).toMatch(/cannot be read: [^\n]* at line 2, column 1\n/);
   });
 
   test('check --contract does not trust a hash beside another definition, whichever of them was edited', async () => {

@@ -28,6 +28,8 @@ export interface Memory {
   /** Whether chat turns are entities too. */
   readonly indexesChat: boolean;
   readonly embeddings: EmbeddingQueue;
+  /** Undefined if no model extracts entities. */
+  readonly extraction: ExtractionQueue | undefined;
   readonly sync: DocsSync;
   /** How long an ingestion waits for the sync before it answers, in ms. */
   readonly syncWait: number;
@@ -106,6 +108,7 @@ export function createMemory(options: MemoryOptions): Memory {
     embedder,
     indexesChat,
     embeddings,
+    extraction,
     sync,
     syncWait: options.syncWait ?? MEMORY_API_LIMITS.syncWait,
     get isReady() {

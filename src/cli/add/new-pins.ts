@@ -89,7 +89,7 @@ function pinsOf(read: () => TargetPins | undefined): TargetPins | undefined {
   } catch (error) {
     throw new CommandError(
       'not_ok',
-      `the file of tool pins cannot be read: ${messageOf(error).split('\n')[0] ?? ''}`,
+      `the file of tool pins cannot be read: ${messageOf(error)}`,
       'repair the file, or delete it to pin all tools again',
     );
   }

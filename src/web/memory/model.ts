@@ -1,8 +1,8 @@
 /** Responses of the backend, reduced to what the pages display. */
 
 import type {
-  EmbeddingStatus,
   Entity,
+  QueueStatus,
   Relation,
   Stats as StoreStats,
   SyncStatus,
@@ -14,6 +14,7 @@ export type {
   Entity,
   EntityType,
   Erasure,
+  QueueStatus,
   Relation,
   RelationType,
   Role,
@@ -28,7 +29,9 @@ export interface Stats extends StoreStats {
   readonly sync: SyncStatus;
   readonly store: string;
   readonly embedder: string;
-  readonly embedding: EmbeddingStatus;
+  readonly embedding: QueueStatus;
+  /** Undefined if no model extracts entities. */
+  readonly extraction?: QueueStatus;
   readonly version: string;
 }
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError, messageOf } from '../../../core/errors.ts';
 import type { Log } from '../../../core/log.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
-import type { EmbeddingStatus } from '../../../core/memory-model.ts';
+import type { QueueStatus } from '../../../core/memory-model.ts';
 import { BackgroundQueue } from '../background-queue.ts';
 import { unrelatedCosine } from '../search/unrelated.ts';
 import type { Store, UnembeddedText } from '../store.ts';
@@ -129,7 +129,7 @@ export class EmbeddingQueue {
     return { vector, unrelated: await unrelatedCosine(embedder) };
   }
 
-  async status(): Promise<EmbeddingStatus> {
+  async status(): Promise<QueueStatus> {
     const failure = this.#failure;
     const { store, embedder } = this.#options;
     const pending = await store.unembeddedCount(embedder.id);

@@ -1,6 +1,7 @@
 import { AppError, messageOf } from '../../../core/errors.ts';
 import type { Log } from '../../../core/log.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
+import type { QueueStatus } from '../../../core/memory-model.ts';
 import { BackgroundQueue } from '../background-queue.ts';
 import { embeddedText } from '../embed/embedder.ts';
 import type { Searched } from '../search/query-vector.ts';
@@ -35,6 +36,7 @@ export class ExtractionQueue {
   readonly #queue: BackgroundQueue;
   /** Row of the last text that was refused. */
   #probed = 0;
+  #failure: { readonly problem: string; readonly retryAt: number } | undefined;
 
   constructor(options: ExtractionQueueOptions) {
     const { log, delay } = options;
@@ -47,11 +49,14 @@ export class ExtractionQueue {
       job: {
         lock: LOCK,
         pass: (signal) => this.#pass(signal),
-        onFailure: (error, wait) =>
+        onFailure: (error, wait) => {
+          const problem = messageOf(error);
+          this.#failure = { problem, retryAt: Date.now() + wait };
           log.warn('memory::extraction', 'no entities are extracted until the service works again', {
-            problem: messageOf(error),
+            problem,
             retryMs: Math.round(wait),
-          }),
+          });
+        },
       },
     });
   }
@@ -64,6 +69,15 @@ export class ExtractionQueue {
   /** Whether texts are being read; not while a failing service is waited for. */
   get isBusy(): boolean {
     return this.#queue.isRunning && !this.#queue.isFailing;
+  }
+
+  async status(): Promise<QueueStatus> {
+    const failure = this.#queue.isFailing ? this.#failure : undefined;
+    return {
+      state: failure !== undefined ? 'waiting' : this.#queue.isRunning ? 'running' : 'idle',
+      pending: await this.#store.unembeddedCount(EXTRACTION),
+      ...(failure && { problem: failure.problem, retryAt: new Date(failure.retryAt).toISOString() }),
+    };
   }
 
   close(): Promise<void> {

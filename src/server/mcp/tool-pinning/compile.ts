@@ -49,7 +49,7 @@ export function compileToolPinning(
     (typeof config === 'string' ? context : context.at('file')).report({
       code: 'AGW0005',
       message: `the file of tool pins cannot be read: ${settings.file}`,
-      label: messageOf(error).split('\n')[0] ?? '',
+      label: messageOf(error),
       help: 'repair the file, or delete it to pin all tools again',
     });
   }

@@ -152,7 +152,7 @@ const versionOf = (found: Stats | undefined): string =>
 
 // Maps instead of objects: a server may name a tool `__proto__`.
 function parsePins(text: string): Pins {
-  const file: unknown = parse(text, { mapAsMap: true, maxAliasCount: 0, logLevel: 'error' });
+  const file = parsedYaml(text);
   const targets = file instanceof Map ? file.get('targets') : undefined;
   if (!(targets instanceof Map)) throw new Error('expected a mapping with the key `targets`');
   const pins: Pins = new Map();
@@ -208,3 +208,12 @@ function textOf(pins: Pins): string {
 const yamlEscape = (code: number): string => `\\U${code.toString(16).padStart(8, '0')}`;
 
 const byName = ([a]: [string, unknown], [b]: [string, unknown]): number => (a < b ? -1 : 1);
+
+/** The error names the place in one line; the parser quotes lines of the file below it. */
+function parsedYaml(text: string): unknown {
+  try {
+    return parse(text, { mapAsMap: true, maxAliasCount: 0, logLevel: 'error' });
+  } catch (error) {
+    throw new Error(messageOf(error).replace(/:?\n.*$/s, ''), { cause: error });
+  }
+}

@@ -4,7 +4,7 @@ import { Link } from '../../shared/router.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
 import { visible } from '../../shared/visible.ts';
 import { sessionKey, useDeletions } from '../deletions.ts';
-import { API, ENTITY_TYPES, RELATION_TYPES, type Session, type Stats } from '../model.ts';
+import { API, ENTITY_TYPES, type QueueStatus, RELATION_TYPES, type Session, type Stats } from '../model.ts';
 import { curl, Empty, Unreachable } from '../placeholder.tsx';
 import { Resync, useSync } from '../sync.tsx';
 
@@ -30,20 +30,21 @@ export function Overview(): ReactNode {
   );
 }
 
-/** The queue of texts that wait for their vectors, if there are any. */
-function pendingOf({ embedding }: Stats): (readonly [string, string])[] {
-  if (embedding.pending === 0 && embedding.problem === undefined) return [];
-  const { pending, total, state, problem, retryAt } = embedding;
+/** What waits in a queue of texts, and why, if anything does. */
+function pendingOf(
+  queue: QueueStatus | undefined,
+  waiting: string,
+  failed: string,
+): (readonly [string, string])[] {
+  if (queue === undefined || (queue.pending === 0 && queue.problem === undefined)) return [];
+  const { pending, total, state, problem, retryAt } = queue;
   const ofAll = total === undefined || total === pending ? '' : ` of ${count(total)}`;
   return [
-    ['to embed', `${count(pending)}${ofAll}${state === 'idle' ? '' : `, ${state}`}`],
+    [waiting, `${count(pending)}${ofAll}${state === 'idle' ? '' : `, ${state}`}`],
     ...(problem === undefined
       ? []
       : ([
-          [
-            'embedder failed',
-            `${visible(problem)}${retryAt === undefined ? '' : `; again at ${time(retryAt)}`}`,
-          ],
+          [failed, `${visible(problem)}${retryAt === undefined ? '' : `; again at ${time(retryAt)}`}`],
         ] as const)),
   ];
 }
@@ -95,7 +96,8 @@ function Counts({ stats }: { readonly stats: Stats }): ReactNode {
               ['readiness', ready ? '✓ ready' : '… first sync is running'],
               ['documents', count(documents)],
               ['embedder', stats.embedder],
-              ...pendingOf(stats),
+              ...pendingOf(stats.embedding, 'to embed', 'embedder failed'),
+              ...pendingOf(stats.extraction, 'to extract from', 'extraction failed'),
               ['store', `${stats.store}, ${size(stats.bytes)}`],
               ['version', stats.version],
             ]}

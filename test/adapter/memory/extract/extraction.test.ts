@@ -114,10 +114,17 @@ test('a failing extraction service delays no ingestion, is called again, and als
     expect((await backend.post('search', { query: 'who leads Falcon' })).body.count).toBe(1);
     expect(await names(backend)).toEqual([]);
     expect(backend.log.join('\n')).toContain('no entities are extracted until the service works again');
+    expect((await backend.get('stats')).body.extraction).toEqual({
+      state: 'waiting',
+      pending: 1,
+      problem: expect.stringContaining('answered 503'),
+      retryAt: expect.any(String),
+    });
   }
   isDown = false;
   await using backend = await backendWith(service, folder.path);
   await until(async () => (await names(backend)).length > 0 && (await pending(backend)) === 0);
+  await until(async () => (await backend.get('stats')).body.extraction.state === 'idle');
 });
 
 // mem0ai/mem0#4540, vectorize-io/hindsight#1002: 11 calls for each text of 42 characters.

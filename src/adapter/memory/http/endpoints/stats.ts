@@ -15,6 +15,7 @@ export const stats = defineEndpoint({
       store: memory.store.kind,
       embedder: memory.embedder.id,
       embedding: await memory.embeddings.status(),
+      extraction: await memory.extraction?.status(),
       version: VERSION,
     },
   }),
