@@ -70,6 +70,8 @@ test('times of searches are dates or times with a zone, and others are refused w
     ['2099-01-31T12:00:00Z', 1],
   ] as const)
     expect([asOf, (await ask(asOf)).structuredContent.turns.length]).toEqual([asOf, count]);
+  expect((await ask('2020-01-31')).structuredContent.hint).toContain('No turn from before `asOf` fits');
+  expect((await ask('2099-01-31')).structuredContent.hint).not.toContain('No turn');
   for (const asOf of ['31.01.2026', '2026-01-31T12:00:00', '2026-02-31', 'yesterday', '2026-01-31 12:00']) {
     const { isError, content } = await ask(asOf);
     expect([asOf, isError]).toEqual([asOf, true]);

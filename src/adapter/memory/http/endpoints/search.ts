@@ -11,6 +11,7 @@ import { time } from './turns.ts';
 const TURNS_ONLY =
   'concerns turns only, as documents have no earlier versions here: add `turns: true`, or leave it out';
 const PRESENT = '`results` are passages as they are now: `asOf` concerns `turns` only';
+const NO_PAST = 'No turn from before `asOf` fits: leave it out to search all turns';
 
 /** Similarity search over all indexed entities (spec, "search_knowledge"). */
 export const search = defineEndpoint({
@@ -35,10 +36,12 @@ export const search = defineEndpoint({
     const said = turns
       ? { turns: await shownTurns(memory.store, await searchTurns(memory, { ...request, asOf }, signal)) }
       : {};
+    const past = asOf !== undefined && said.turns?.length === 0 ? NO_PAST : undefined;
     // The sync explains missing results better than a hint about what is stored so far.
     const unread = found.count === 0 ? folderProblem(memory) : undefined;
     const present = asOf !== undefined && found.count > 0 ? PRESENT : undefined;
-    const hint = reading ?? [found.hint, present, unread].filter((part) => part !== undefined).join('. ');
+    const hint =
+      reading ?? [found.hint, present, past, unread].filter((part) => part !== undefined).join('. ');
     return { body: { ...found, ...said, ...(hint === '' ? {} : { hint }) } };
   },
 });
