@@ -1078,7 +1078,7 @@ export type LocalRateLimit =
        */
       maxTokens: number | string;
       /**
-       * Tokens added per `fillInterval`.
+       * Tokens added per `fillInterval`. By default one: a full bucket of 100 with `fillInterval: 1m` admits 100 requests, then one per minute; write 100 for 100 per minute.
        */
       tokensPerFill?: number | string;
       /**
@@ -1107,7 +1107,7 @@ export type LocalRateLimit =
          */
         maxTokens: number | string;
         /**
-         * Tokens added per `fillInterval`.
+         * Tokens added per `fillInterval`. By default one: a full bucket of 100 with `fillInterval: 1m` admits 100 requests, then one per minute; write 100 for 100 per minute.
          */
         tokensPerFill?: number | string;
         /**

@@ -430,6 +430,7 @@ describe('what is refused', () => {
 
   test.each([
     [['Weather', ...from], 2, '`Weather` cannot be the name of a target'],
+    [['My_server', ...from], 2, 'such as `my-server`'],
     [['weather\u001b[2J', ...from], 2, 'cannot be the name of a target'],
     [['weather', '--from', 'none.json'], 2, 'no such file'],
     [['weather', ...from, '-f', '-'], 2, 'standard input cannot be changed'],

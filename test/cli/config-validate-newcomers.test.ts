@@ -40,6 +40,19 @@ test.each([
   expect(helps((await validate(policies)).stdout)).toContain(expected);
 });
 
+test('the address of a backend without scheme and port is corrected', async () => {
+  const hosts = ['api.example.com', 'api.example.com/v1', '127.0.0.1', 'backend', 'a b:80'];
+  const mirrors = hosts.map((host) => `{ requestMirror: { percentage: 1, backend: { host: "${host}" } } }`);
+  const found = await Promise.all(mirrors.map(async (policies) => helps((await validate(policies)).stdout)));
+  expect(found.map((lines) => lines.map((line) => line.split(' / ')[1]))).toEqual([
+    ['write `https://api.example.com`, or `host:port` for plain HTTP'],
+    ['write `https://api.example.com`, or `host:port` for plain HTTP'],
+    ['write `http://127.0.0.1`, or `host:port` for plain HTTP'],
+    ['add its port: `backend:80`'],
+    ['write `host:port`, `https://host` or `unix:/path`'],
+  ]);
+});
+
 test('an empty variable and a placeholder are named', async () => {
   await using folder = await temporaryFolder();
   const file = join(folder.path, 'gateway.yaml');

@@ -36,13 +36,22 @@ interface Options {
   readonly allowRisks?: boolean;
 }
 
+/** The name with `-` in place of what it may not have. */
+function corrected(name: string): string {
+  const like = name
+    .toLowerCase()
+    .replace(/[^a-z0-9.]+/g, '-')
+    .replace(/^[-.]+|[-.]+$/g, '');
+  return /^[\w .+-]{1,64}$/.test(name) && TARGET_NAME.test(like) ? `, such as \`${like}\`` : '';
+}
+
 export const run: Run<Options> = async (options, given) => {
   const { operands: [name = ''] = [] } = options;
   if (!TARGET_NAME.test(name) || name.length > 253)
     throw new CommandError(
       'usage',
       `\`${escapeControls(name)}\` cannot be the name of a target`,
-      'expected lower-case letters, digits, `-` and `.`',
+      `expected lower-case letters, digits, \`-\` and \`.\`${corrected(name)}`,
     );
   const file = configFileOf(options.file, given);
   if (file === '-')

@@ -23,7 +23,13 @@ import { TokenLeases } from './limits/token-leases.ts';
 const limitSchema = z.lazy(() =>
   z.strictObject({
     maxTokens: z.int().min(1).describe('Size of the bucket: the largest burst.'),
-    tokensPerFill: z.int().min(1).default(1).describe('Tokens added per `fillInterval`.'),
+    tokensPerFill: z
+      .int()
+      .min(1)
+      .default(1)
+      .describe(
+        'Tokens added per `fillInterval`. By default one: a full bucket of 100 with `fillInterval: 1m` admits 100 requests, then one per minute; write 100 for 100 per minute.',
+      ),
     fillInterval: durationSchema
       .refine((value) => value > 0, { error: 'expected a duration over zero' })
       .describe('Interval at which tokens are added.'),

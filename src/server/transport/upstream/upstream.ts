@@ -9,6 +9,7 @@ import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { CallMeter, CallSpan } from '../../kernel/observer.ts';
 import { withTraceparent } from '../../kernel/request/header-changes.ts';
 import { FieldNames, withoutFields } from '../../kernel/request/header-list.ts';
+import { withScheme } from '../../kernel/url-scheme.ts';
 import type { TlsOptions } from '../tls/backend-tls.ts';
 import { ConnectionTrust } from '../tls/connection-trust.ts';
 import { coalesceSmallWrites } from '../write-coalescing.ts';
@@ -315,7 +316,7 @@ export function parseAddress(text: string, context: CompileContext): UpstreamAdd
     context.report({
       code: 'AGW0104',
       message: `\`${text}\` is not the address of a service`,
-      help: 'write `host:port`, `https://host` or `unix:/path`',
+      help: correctedAddress(text),
     });
     return undefined;
   }
@@ -331,6 +332,14 @@ export function parseAddress(text: string, context: CompileContext): UpstreamAdd
 }
 
 /** undici's connector, which also records the connection time and coalesces small writes. */
+/** What to write for a host without a port or scheme. */
+function correctedAddress(text: string): string {
+  const url = withScheme(text);
+  if (url !== undefined) return `write \`${new URL(url).origin}\`, or \`host:port\` for plain HTTP`;
+  if (/^[\w.-]{1,120}$/.test(text)) return `add its port: \`${text}:80\``;
+  return 'write `host:port`, `https://host` or `unix:/path`';
+}
+
 function upstreamConnector(
   options: buildConnector.BuildOptions,
   meter: CallMeter | undefined,
