@@ -62,6 +62,8 @@ interface ConfigContext {
   readonly context: Context;
   /** Why the file beside the configuration was not read, or what is wrong with it. */
   readonly warning?: string;
+  /** Which variables of the file have no effect. Not a warning: that may be meant, such as on a server. */
+  readonly note?: string;
 }
 
 /**
@@ -77,15 +79,13 @@ export function withFileBeside(context: Context, configFile: string): ConfigCont
     const { text, isPublic } = readBeside(path, config);
     const written = parseEnv(text);
     const env = { ...written, ...context.env };
-    const warnings = [
-      ...(isPublic
-        ? [`every user of this machine can read the secrets in ${shown}: chmod 600 ${shown}`]
-        : []),
-      ...overridden(written, context.env, shown),
-    ];
+    const note = overridden(written, context.env, shown);
     return {
       context: { ...context, env, envFile: shown, environment: context.env },
-      ...(warnings.length > 0 && { warning: warnings.join('\nwarning: ') }),
+      ...(isPublic && {
+        warning: `every user of this machine can read the secrets in ${shown}: chmod 600 ${shown}`,
+      }),
+      ...(note !== undefined && { note }),
     };
   } catch (error) {
     if (isMissing(error)) return { context };
@@ -94,15 +94,18 @@ export function withFileBeside(context: Context, configFile: string): ConfigCont
 }
 
 /** Names, never values: the variables of the shell are those of whatever was done in it before. */
-function overridden(written: NodeJS.Dict<string>, environment: Context['env'], shown: string): string[] {
+function overridden(
+  written: NodeJS.Dict<string>,
+  environment: Context['env'],
+  shown: string,
+): string | undefined {
   const names = Object.keys(written).filter(
     (name) => environment[name] !== undefined && environment[name] !== written[name],
   );
-  if (names.length === 0) return [];
+  if (names.length === 0) return undefined;
   const list = names.map(escapeControls).join(', ');
-  return [
-    `the environment has other values than ${shown}, and takes precedence: ${list}; \`unset\` them to use those of the file`,
-  ];
+  const what = `the environment has other values than ${shown}, and takes precedence: ${list}`;
+  return `${what}; \`unset\` them to use those of the file, or remove them from it if this is meant`;
 }
 
 const isMissing = (error: unknown): boolean =>
@@ -120,10 +123,11 @@ function pathBeside(
   return { path, config, shown: escapeControls(relative(cwd, path)) };
 }
 
-/** `withFileBeside`, with the warning on stderr. */
+/** `withFileBeside`, with warning and note on stderr. */
 export function forConfig(context: Context, configFile: string): Context {
-  const { context: extended, warning } = withFileBeside(context, configFile);
+  const { context: extended, warning, note } = withFileBeside(context, configFile);
   if (warning !== undefined) context.stderr.write(`warning: ${warning}\n`);
+  if (note !== undefined) context.stderr.write(`note: ${note}\n`);
   return extended;
 }
 

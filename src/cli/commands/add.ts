@@ -114,10 +114,11 @@ function consentTo({ risks = [], value }: ImportedEntry, { allowRisks }: Options
 
 /** The context with the variables of the file beside the configuration, to which others are added. */
 function withVariables(given: Context, file: string): Context {
-  const { context, warning } = withFileBeside(given, file);
+  const { context, warning, note } = withFileBeside(given, file);
   // One that was not read cannot be added to.
   if (warning !== undefined && context.envFile === undefined) throw new CommandError('not_ok', warning);
   if (warning !== undefined) context.stderr.write(`warning: ${warning}\n`);
+  if (note !== undefined) context.stderr.write(`note: ${note}\n`);
   return context;
 }
 

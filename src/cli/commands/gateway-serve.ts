@@ -68,16 +68,18 @@ interface Setup {
   readonly variables: VariablesFile | undefined;
   /** Concerns the file of variables. */
   readonly warning: string | undefined;
+  /** Which variables of it have no effect. */
+  readonly note: string | undefined;
 }
 
 /** Runs the gateway until a signal stops it: loads the file, builds a runtime, opens the servers, waits. */
 export const run: Run<Options> = async (options, given) => {
   const started = performance.now();
   const file = configFileOf(options.file, given);
-  const { context, warning } = withFileBeside(given, file);
+  const { context, warning, note } = withFileBeside(given, file);
   const folder = file === '-' ? context.cwd : dirname(resolve(context.cwd, file));
   const variables = variablesFile(given, file);
-  const setup = { file, folder, options, context, variables, warning };
+  const setup = { file, folder, options, context, variables, warning, note };
   const loaded = await load(setup);
   const output = openOutput(setup, loaded.config);
   let built: Built;
@@ -103,6 +105,7 @@ async function load(setup: Setup): Promise<ValidConfig> {
   const { config } = loaded;
   if (config !== undefined) return { ...loaded, config };
   if (setup.warning !== undefined) context.stderr.write(`warning: ${setup.warning}\n`);
+  if (setup.note !== undefined) context.stderr.write(`note: ${setup.note}\n`);
   showDiagnostics(setup, loaded, await findProblems(loaded, { folder, env: context.env }));
   throw new CommandError('not_ok', `${file} is not a valid configuration`);
 }
@@ -145,11 +148,12 @@ interface Built {
 
 /** Compiles the configuration. @throws CommandError for errors in it, after reporting them */
 async function build(setup: Setup, loaded: ValidConfig, output: Output): Promise<Built> {
-  const { file, folder, context, warning } = setup;
+  const { file, folder, context, warning, note } = setup;
   const { config, source } = loaded;
   const { directives, problem } = initialDirectives(config, context.env);
   const log = createLog(output.sinks.log, directives, output.formats.log);
   if (warning !== undefined) log.warn('agctl', warning);
+  if (note !== undefined) log.info('agctl', note);
   if (problem !== undefined) log.warn('agctl', 'RUST_LOG is ignored', { problem });
   const pool = workerPool(setup, config, log, output);
   const { runtime, diagnostics: found } = await buildRuntime({
