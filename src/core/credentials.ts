@@ -142,8 +142,8 @@ export function redactQuery(text: string, more?: ReadonlySet<string>): string {
 }
 
 /**
- * The names of secret parameters of a query with these names, besides those that always are: `state` is one in the answer of an
- * authorization server (RFC 6749 §4.1.2), whoever it is for, and elsewhere an ordinary name, such as that of a country's states.
+ * The secret parameters of a query with these names, besides those that always are secret. `state` is one if the query is an
+ * authorization server's response (RFC 6749 §4.1.2); elsewhere it is an ordinary parameter, such as the state of an address.
  */
 export function withSignInAnswer(
   names: readonly string[],

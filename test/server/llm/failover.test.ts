@@ -434,7 +434,7 @@ describe('a virtual model with failover', () => {
     ['three days in retry-after-ms', { 'retry-after-ms': '274579000' }, /^59m|^1h0m0s$/],
     ['a fraction', { 'retry-after': '49.5' }, /^4\d(\.\d)?s$/],
     ['nothing', {}, /^2\.\ds$|^3s$/],
-    ['what is no time', { 'retry-after': 'in 45' }, /^2\.\ds$|^3s$/],
+    ['a text without a time', { 'retry-after': 'in 45' }, /^2\.\ds$|^3s$/],
     ['a year', { 'retry-after': '31536000' }, /^59m|^1h0m0s$/],
   ])('failover evicts a provider for as long as its 429 response says: %s', async (_, headers, left) => {
     await using first = await llmProvider(answering('{}', 429, headers as Record<string, string>));

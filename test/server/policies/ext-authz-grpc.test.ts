@@ -381,7 +381,7 @@ describe('extAuthz.cache', () => {
     ['"5m"', 1],
     ['timestamp("2999-01-01T00:00:00Z")', 1],
     ['duration(extauthz.ttl)', 1],
-    // Text that is no time, of which Date.parse makes one.
+    // Not a time, although Date.parse accepts it.
     ['"45"', 2],
   ])('extAuthz with the ttl %s asks the service %i times about two requests', async (ttl, calls) => {
     await using authorizer = await service(() => ({ ...ALLOW, dynamic_metadata: toStruct({ ttl: '60s' }) }));

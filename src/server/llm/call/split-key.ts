@@ -7,7 +7,7 @@ import { distributed } from '../guardrails/streams/distributed.ts';
 import { changedFrame, type EventFrame, readFrame } from '../guardrails/streams/event-frame.ts';
 import type { TextPath } from '../texts.ts';
 
-// A key that a provider echoes in pieces: in chunks of a body, in the texts of events. Each piece alone is no key.
+// Redacts a provider's key that arrives in pieces, split over chunks of a body or over the texts of several events.
 
 /** The length of the longest end of a text that a key may continue. */
 function begunLength(text: string, forms: readonly string[]): number {
