@@ -273,7 +273,7 @@ describe('a provider error in an answer of status 200', () => {
     }
   });
 
-  test('goes to the next target, and a response that failed does, too', async () => {
+  test('goes to the next target, and an answer that says itself that it failed does, too', async () => {
     let answer: object = { error: told };
     await using first = await llmProvider((...call) => answering(JSON.stringify(answer))(...call));
     await using second = await llmProvider();
@@ -287,10 +287,10 @@ describe('a provider error in an answer of status 200', () => {
     await using served = await modelsGateway(models, {
       virtualModels: [{ name: 'safe', routing: { failover: { targets } } }],
     });
-    const ask = (path: string): Promise<HttpReply> =>
+    const ask = (path: string, more: object = {}): Promise<HttpReply> =>
       send(`${served.url}/v1/${path}`, {
         method: 'POST',
-        body: JSON.stringify({ ...CHAT, model: 'safe', input: 'Hi' }),
+        body: JSON.stringify({ ...CHAT, model: 'safe', input: 'Hi', ...more }),
       });
     expect(JSON.parse((await ask('chat/completions')).text)).toHaveProperty('choices');
     expect(JSON.parse((await ask('embeddings')).text)).toHaveProperty('data');
@@ -305,6 +305,21 @@ describe('a provider error in an answer of status 200', () => {
       status: 'completed',
     });
     expect([first.received.length, second.received.length]).toEqual([3, 3]);
+    const failed = (more: object): object => ({
+      choices: [
+        { index: 0, message: { role: 'assistant', content: 'Hel' }, finish_reason: 'error', ...more },
+      ],
+    });
+    for (const answer_ of [failed({}), failed({ finish_reason: null, error: told })]) {
+      answer = answer_;
+      expect((await ask('chat/completions')).text).toContain('Hello.');
+      expect((await ask('chat/completions', { stream: true })).text).toContain('Hello.');
+    }
+    expect([first.received.length, second.received.length]).toEqual([7, 7]);
+    // What is wrong with the request would be wrong at the next target, too.
+    answer = failed({ error: { message: 'too long', code: 400 } });
+    expect(JSON.parse((await ask('chat/completions')).text)).toEqual(answer);
+    expect(second.received).toHaveLength(7);
   });
 
   test('a response that failed is passed on, and counts as a failure', async () => {

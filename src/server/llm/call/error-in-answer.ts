@@ -5,7 +5,7 @@ import type { HeaderList } from '../../kernel/request/header-list.ts';
 import type { RequestContext } from '../../kernel/request/request-context.ts';
 import type { UpstreamBody } from '../../transport/upstream/upstream-body.ts';
 import { isBlank, isEmpty } from '../chat/event-data.ts';
-import { statusOfError } from '../chat/provider-error.ts';
+import { errorInChoices, statusOfError } from '../chat/provider-error.ts';
 import { errorOf } from '../errors.ts';
 import { formats } from '../formats/index.ts';
 import { membersOf } from '../json-members.ts';
@@ -22,7 +22,8 @@ interface ProviderReply {
 /**
  * A provider's reply with the status that its error should have had: OpenRouter answers 200 with `{"error": {"code": 429, …}}` if the
  * provider behind it fails (maximhq/bifrost#4911), and clients read an answer without choices. An answer that says itself that it
- * failed, such as a response of `/v1/responses`, keeps its status, but `call` has its error.
+ * failed, such as a response of `/v1/responses` or a choice with `finish_reason: "error"`, keeps its
+ * status, but `call` has its error.
  */
 export async function withStatusOfError(
   ctx: RequestContext,
@@ -41,16 +42,21 @@ export async function withStatusOfError(
   const { bytes, isComplete } = await heldAnswer(ctx, body, LIMITS.checkedAnswerBytes);
   if (!isComplete || !ERROR.test(bytes.toString('latin1'))) return reply;
   const value = membersOf(jsonIn(withoutMark(bytes).toString('utf8')));
-  if (value === undefined || isEmpty(value['error'])) return reply;
+  if (value === undefined) return reply;
+  const error = isEmpty(value['error']) ? errorInChoices(value) : value['error'];
+  if (isEmpty(error)) return reply;
   // Members without content do not make an answer of it: `{"error": {…}, "choices": []}`.
   const rest = Object.fromEntries(Object.entries(value).filter(([, member]) => !isBlank(member)));
   if (!shape.isAnswer(rest)) return { ...reply, status: statusOfError(value) ?? 502 };
-  if (call.isRetrieval !== true) call.providerError = errorOf(value['error']);
+  if (call.isRetrieval !== true) call.providerError = errorOf(error);
   return reply;
 }
 
-/** `null` is the usual value in responses of `/v1/responses`. In a text, the quotes would be escaped. */
-const ERROR = /"error"\s*:\s*[^\sn]/;
+/**
+ * An `error` with a value, of which `null` is the usual one in responses of `/v1/responses`, or an "error" that is a value itself, as in
+ * `finish_reason`. In a text, the quotes would be escaped.
+ */
+const ERROR = /"error"\s*:\s*[^\sn]|:\s*"error"/;
 
 /** The beginning of a body, up to `limit` bytes, and whether it is all of it. Throws an `AppError` if it breaks off. */
 export function heldAnswer(
