@@ -279,14 +279,20 @@ export function idOfRequest(text: string): string | undefined {
 
 /**
  * The id of an invalid response as JSON text, so that its caller gets an error instead of waiting. Undefined if it cannot be
- * read, if the message is a request, whose id is the server's, or if it is JSON without any member of a response: a line of
- * a log may have an `id`, too (kud/mcp-jenkins#6).
+ * read, if the message is a request, whose id is the server's, or if it is a line of a log that has an `id`, too (kud/mcp-jenkins#6).
  */
 export function idOfInvalid(text: string): string | undefined {
-  const { id, method, isResponse } = readMembers(text);
+  const { id, method, others } = readMembers(text);
   if (method !== undefined) return undefined;
-  return isResponse || jsonIn(text) === undefined ? id : undefined;
+  return mayBeResponse(others) || jsonIn(text) === undefined ? id : undefined;
 }
+
+/**
+ * Whether a message with these members beside its id may be meant as a response. Without a version, it is one if it has nothing else,
+ * as in JSON-RPC 1.0: structured loggers write `result` and `error`, too, but beside a level, a time or a text.
+ */
+const mayBeResponse = (others: readonly string[]): boolean =>
+  others.includes('jsonrpc') || (others.length > 0 && others.every((key) => RESPONSE_MEMBERS.has(key)));
 
 /** The id of an invalid request of a server as JSON text; undefined for other messages, and if it is not an id. */
 export function idOfInvalidRequest(text: string): string | undefined {
@@ -296,18 +302,18 @@ export function idOfInvalidRequest(text: string): string | undefined {
 interface InvalidMembers {
   id?: string;
   method?: string;
-  /** It has a member that responses have, beside its id. */
-  isResponse: boolean;
+  /** The names of all others. */
+  readonly others: string[];
 }
 
 /** Members of an invalid message as JSON texts, as far as they can be read. */
 function readMembers(text: string): InvalidMembers {
-  const found: InvalidMembers = { isResponse: false };
+  const found: InvalidMembers = { others: [] };
   if (!text.startsWith('{')) return found;
   try {
     eachMember(text, 0, (key, start, end) => {
       if (key === 'id' || key === 'method') found[key] ??= text.slice(start, end);
-      else if (RESPONSE_MEMBERS.has(key)) found.isResponse = true;
+      else found.others.push(key);
     });
   } catch {
     // What follows is not JSON.

@@ -364,8 +364,11 @@ describe('the id of an invalid message', () => {
     // kud/mcp-jenkins#6: a line of a log, unless what follows cannot be read.
     ['{"level":"info","id":1,"msg":"ready"}', '1', undefined, undefined],
     ['{"id":1,"x":nonsense}', '1', '1', undefined],
+    ['{"level":"info","id":1,"result":{}}', undefined, undefined, undefined],
+    ['{"id":1,"error":"no","level":"error"}', undefined, undefined, undefined],
     ['{"id":1,"result":{}}', undefined, '1', undefined],
-    ['{"id":1,"error":{}}', undefined, '1', undefined],
+    ['{"id":1,"result":{},"error":null}', undefined, '1', undefined],
+    ['{"jsonrpc":"1.0","id":1,"result":{},"x":1}', undefined, '1', undefined],
     ['{"method":"m"}', undefined, undefined, undefined],
     ['[{"id":1,"method":"m"}]', undefined, undefined, undefined],
     ['"id"', undefined, undefined, undefined],

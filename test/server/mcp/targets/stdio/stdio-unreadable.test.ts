@@ -74,7 +74,7 @@ const READ: readonly [what: string, written: string][] = [
   // kud/mcp-jenkins#6: the number of the request is among the ids that a server logs
   [
     'JSON with an id in log lines',
-    `JSON.stringify({ level: 'info', id, msg: 'called' }) + '\\n' + text + '\\n'`,
+    `[{ msg: 'called' }, { error: 'no' }, { result: {} }].map((more) => JSON.stringify({ level: 'info', id, ...more }) + '\\n').join('') + text + '\\n'`,
   ],
   ['a log line that begins like JSON', `'{\\n' + text + '\\n'`],
   ['an incomplete array in a log line', `'[{"a":1},\\n' + text + '\\n'`],
@@ -103,6 +103,12 @@ const FAILED: readonly [what: string, written: string, problem: string][] = [
     'a part of it on several lines',
     `JSON.stringify(answer, null, 2).slice(0, -4) + '\\n'`,
     'the message is incomplete',
+  ],
+  // JSON-RPC 1.0, or a server written by hand
+  [
+    'no version',
+    `JSON.stringify({ ...answer, jsonrpc: undefined, error: null }) + '\\n'`,
+    'expected "jsonrpc": "2.0"',
   ],
   ['no id, and no JSON', `'{"jsonrpc":"2.0","result":{"content":[],,\\n'`, 'the message is incomplete'],
 ];
