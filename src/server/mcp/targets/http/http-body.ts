@@ -88,8 +88,8 @@ export async function readEvents(
     onEvent: ({ event = 'message', data }) => {
       sinceEvent = 0;
       // An event without data only has an id for resuming. Events of other types, such as `ping` (fastmcp), are not messages: a
-      // reader gets those that it knows (HTML standard, "Server-sent events").
-      if (data === '' || event !== 'message' || (isEnd && !isJson(data))) return;
+      // reader gets those that it knows (HTML standard, "Server-sent events"). One of type `error` may say why there is no response.
+      if (data === '' || !(event === 'message' || event === 'error') || (isEnd && !isJson(data))) return;
       isTaken = isEnd;
       isDone = onMessage(data) === true || isDone;
     },

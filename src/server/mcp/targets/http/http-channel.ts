@@ -68,6 +68,8 @@ interface Receiving {
   readonly signal: AbortSignal;
   /** An error response that may be about the session. It is passed on if it is not. */
   doubtful?: string;
+  /** The last text that is no message, such as `{"error": "…"}`: it may say why there is no response (stacklok/toolhive#6085). */
+  said?: string;
 }
 
 /**
@@ -159,8 +161,9 @@ export class HttpChannel implements Channel {
     try {
       const response = await this.#request(sent, credential);
       if (method === 'initialize') this.#sessionId = header(response, SESSION_HEADER) ?? this.#sessionId;
-      await this.#receive(response, { id, headers, credential, signal });
-      if (id !== undefined) this.#events.failed(id, noResponse(upstream.address));
+      const receiving: Receiving = { id, headers, credential, signal };
+      await this.#receive(response, receiving);
+      if (id !== undefined) this.#events.failed(id, noResponse(this.#target, receiving.said));
     } catch (error) {
       if (signal.aborted) return;
       const isLate = headTimeout !== undefined && isHeadersTimeout(error);
@@ -263,6 +266,7 @@ export class HttpChannel implements Channel {
   #message(received: string, receiving: Receiving): boolean {
     const { id, credential } = receiving;
     const text = credential?.clean(received) ?? received;
+    if (!text.includes('"jsonrpc"')) receiving.said = text.slice(0, BODY_IN_ERROR);
     const batch = batchIn(text);
     if (batch !== undefined) for (const message of batch) this.#events.message(message, id);
     else if (id === undefined || !this.#mayLoseSession || !isErrorAboutSession(text))

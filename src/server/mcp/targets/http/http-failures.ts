@@ -8,14 +8,9 @@ import { BODY_IN_ERROR, OversizedMessage } from './http-body.ts';
 import type { RedirectingServer } from './redirects.ts';
 import { UpstreamSessionLost } from './session-loss.ts';
 
-/** `status` says it if the answer is empty. */
-export function noResponse(address: string, status?: number): TargetFailure {
-  const problem =
-    status === undefined
-      ? 'the server ended its answer without a response'
-      : `the server answered HTTP ${status} without a response`;
-  return new TargetFailure(problem, `${address}: ${problem}`);
-}
+/** The failure of an answer without a response; `said` is the text that it had instead, such as `{"error": "…"}`. */
+export const noResponse = (server: RedirectingServer, said = ''): TargetFailure =>
+  withWords(server, 'the server ended its answer without a response', quoted(server, said, '; it said: '));
 
 export function callFailed(address: string, error: unknown): TargetFailure {
   return new TargetFailure(
@@ -42,13 +37,18 @@ export function unusableAnswer(
   type: string,
   text: string,
 ): TargetFailure {
-  if (text === '') return noResponse(server.upstream.address, status);
+  if (text === '') return withWords(server, `the server answered HTTP ${status} without a response`, '');
   const kind = type === '' ? 'without a Content-Type' : `with ${type}`;
   const problem = `the server answered ${kind} instead of JSON or an event stream`;
+  return withWords(server, problem, quoted(server, text, ': '));
+}
+
+/** A failure that ends with words of the server, and is also known without them. */
+function withWords({ upstream }: RedirectingServer, problem: string, words: string): TargetFailure {
   const failureOf = (said: string): TargetFailure =>
-    new TargetFailure(`${problem}${said}`, `${server.upstream.address}: ${problem}${said}`);
-  const failure = failureOf(quoted(server, text, ': '));
-  failure.unquoted = failureOf('');
+    new TargetFailure(`${problem}${said}`, `${upstream.address}: ${problem}${said}`);
+  const failure = failureOf(words);
+  if (words !== '') failure.unquoted = failureOf('');
   return failure;
 }
 

@@ -34,6 +34,7 @@ const answering = (type: string | undefined, body: (json: string) => string) => 
 
 describe('answers of HTTP targets', () => {
   const event = (json: string): string => `event: message\ndata: ${json}\n\n`;
+  const SAID = 'the server ended its answer without a response; it said: {"error":"no quota"}';
   const same = (json: string): string => json;
   const NOTE = '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}';
   test.each<[string, string | undefined, (json: string) => string]>([
@@ -94,6 +95,15 @@ describe('answers of HTTP targets', () => {
       'with text/plain instead of JSON or an event stream: data: {}',
     ],
     ['an image', 'image/png', '\u0089PNG', 'with image/png'],
+    // stacklok/toolhive#6085
+    ['an error that is no message', 'text/event-stream', event('{"error":"no quota"}'), SAID],
+    [
+      'an error as an event of its own',
+      'text/event-stream',
+      'event: error\ndata: {"error":"no quota"}\n\n',
+      SAID,
+    ],
+    ['JSON that is no message', 'application/json', '{"error":"no quota"}', SAID],
     ['a type that is none', '/', 'x', 'instead of JSON'],
   ])('an answer with %s fails with its type and its start', async (_, type, body, text) => {
     await using up = await answering(type, () => body);
@@ -101,7 +111,7 @@ describe('answers of HTTP targets', () => {
     const { status, error } = await post(`${gate.url}/mcp`, INITIALIZE);
     expect(status).toBe(500);
     expect(error.message).toContain(text);
-    expect(gate.log.join('')).toContain(text);
+    expect(gate.log.join('').replaceAll('\\"', '"')).toContain(text);
   });
 
   // docker/mcp-gateway#505
@@ -127,6 +137,11 @@ describe('answers of HTTP targets', () => {
     expect(error.message).toContain('event stream: bad key ');
     expect(error.message + gate.log.join('')).not.toContain(key);
     expect(/x+/.exec(error.message.slice(-250))?.[0].length).toBeLessThanOrEqual(200);
+    await using other = await answering('text/event-stream', () => event(`{"error":"bad key ${key}"}`));
+    await using next = await gateway(mcpConfig([{ ...target(other.url), policies }]));
+    const said = (await post(`${next.url}/mcp`, INITIALIZE)).error.message;
+    expect(said).toContain('it said: {"error":"bad key ');
+    expect(said + next.log.join('')).not.toContain(key);
   });
 
   test('an array with too many messages is not read', async () => {
