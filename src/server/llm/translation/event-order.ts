@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto';
 import type { ChatEvent } from '../chat/chat.ts';
+import { newId } from '../chat/new-id.ts';
 import { isPlaceholder } from '../chat/tool-arguments.ts';
 
 /**
@@ -60,6 +60,6 @@ export class EventOrder {
   *#start(): Generator<ChatEvent, void> {
     if (this.#isStarted) return;
     this.#isStarted = true;
-    yield { type: 'start', id: `msg_${randomUUID().replaceAll('-', '')}`, model: '' };
+    yield { type: 'start', id: newId(), model: '' };
   }
 }

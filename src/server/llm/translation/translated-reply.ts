@@ -14,6 +14,7 @@ import { errorValue } from '../chat/error-body.ts';
 import { isEmpty, objectOf } from '../chat/event-data.ts';
 import { eventsOf, ResponseCollector } from '../chat/event-response.ts';
 import { parseExactly } from '../chat/exact-json.ts';
+import { newId } from '../chat/new-id.ts';
 import { statusOfError } from '../chat/provider-error.ts';
 import { serverSentEvents } from '../chat/server-sent-events.ts';
 import { collectBody } from '../collect-body.ts';
@@ -85,12 +86,15 @@ export function translateWhole(
   }
   call.providerUsage = result.response.usage ?? null;
   headers.set('content-type', request.stream ? EVENT_STREAM : JSON_TYPE);
-  return { status, headers, body: write(ctx, translation, named(result.response, request)) };
+  return { status, headers, body: write(ctx, translation, completed(result.response, request)) };
 }
 
-/** Some formats do not repeat the name of the model. */
-function named<T extends { readonly model: string }>(head: T, { model }: ChatTranslation['request']): T {
-  return head.model === '' ? { ...head, model } : head;
+/** Some formats do not repeat the name of the model, and some servers leave out the id, which clients expect. */
+function completed<T extends Pick<ChatResponse, 'id' | 'model'>>(
+  head: T,
+  { model }: ChatTranslation['request'],
+): T {
+  return { ...head, id: head.id || newId(), model: head.model || model };
 }
 
 function streamBody(
@@ -109,7 +113,7 @@ function streamBody(
     pingAfter: call.limits.translatedStreamPing,
     change: (event) => {
       call.providerUsage = reader.usage ?? null;
-      return restorer.read(event.type === 'start' ? named(event, request) : event);
+      return restorer.read(event.type === 'start' ? completed(event, request) : event);
     },
     onFailure: (error) => {
       // What readers throw of a provider's data is an `Error`; others are mistakes of the gateway.

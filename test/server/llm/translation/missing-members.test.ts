@@ -3,6 +3,8 @@ import type { ChatEvent, ChatRequest } from '../../../../src/server/llm/chat/cha
 import type { ChatFormat, Json, ProviderChatFormat } from '../../../../src/server/llm/chat/chat-format.ts';
 import { converse } from '../../../../src/server/llm/formats/converse/index.ts';
 import { chatFormats } from '../../../../src/server/llm/formats/index.ts';
+import { chat, llmGateway, llmProvider } from '../../../kit/llm-provider.ts';
+import { send } from '../../../kit/send.ts';
 
 // Members that the API references require and that some clients and servers leave out, or send empty.
 
@@ -400,4 +402,36 @@ describe('a stream of Responses', () => {
     });
     expect(read.filter(({ type }) => type === 'delta')).toEqual([]);
   });
+});
+
+test('an answer without an id gets one in the format of the client', async () => {
+  const content = { parts: [{ text: 'Hi' }] };
+  const answers: Record<string, object> = {
+    generateContent: { candidates: [{ content, finishReason: 'STOP' }], modelVersion: 'm' },
+    completions: { choices: [{ message: { content: 'Hi' }, finish_reason: 'stop' }] },
+    messages: { type: 'message', content: [{ type: 'text', text: 'Hi' }], stop_reason: 'end_turn' },
+    responses: { output: [{ type: 'message', content: [{ type: 'output_text', text: 'Hi' }] }] },
+  };
+  for (const [type, answer] of Object.entries(answers)) {
+    await using provider = await llmProvider((request, response) => {
+      const isStream = request.url?.includes('streamGenerateContent') === true;
+      response.writeHead(200, { 'content-type': isStream ? 'text/event-stream' : 'application/json' });
+      response.end(isStream ? `data: ${JSON.stringify(answer)}\n\n` : JSON.stringify(answer));
+    });
+    await using gate = await llmGateway(provider, {
+      model: { provider: { custom: { formats: [{ type }] } } },
+    });
+    const asked = { model: 'm', max_tokens: 9, messages: [{ role: 'user', content: 'Hi' }] };
+    const reply =
+      type === 'completions'
+        ? await send(`${gate.url}/v1/messages`, { method: 'POST', body: JSON.stringify(asked) })
+        : await chat(gate, asked);
+    expect([type, JSON.parse(reply.text)]).toEqual([
+      type,
+      expect.objectContaining({ id: expect.stringMatching(/^\w{9,}$/) }),
+    ]);
+    if (type !== 'generateContent') continue;
+    const ids = (await chat(gate, { ...asked, stream: true })).text.matchAll(/"id":"(\w{9,})"/g);
+    expect(new Set([...ids].map(([, id]) => id)).size).toBe(1);
+  }
 });

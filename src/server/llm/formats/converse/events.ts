@@ -2,8 +2,9 @@ import { jsonIn } from '../../../../core/foreign.ts';
 import type { ChatEvent, ChatUsage, StartedPart } from '../../chat/chat.ts';
 import { type EventReader, type Json, Untranslatable } from '../../chat/chat-format.ts';
 import { countOf, firstMember, isEmpty, objectOf, requiredName, textOf } from '../../chat/event-data.ts';
+import { newId } from '../../chat/new-id.ts';
 import { largerUsage } from '../../usage.ts';
-import { newId, readError, readStop, readUsage } from './response.ts';
+import { readError, readStop, readUsage } from './response.ts';
 
 export const eventReader = (): EventReader => new ConverseReader();
 

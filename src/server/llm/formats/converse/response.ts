@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import { elementsOf, isRecord } from '../../../../core/foreign.ts';
 import type { AnswerPart, ChatError, ChatResponse, ChatUsage, StopReason } from '../../chat/chat.ts';
 import { type Json, Unfinished, Untranslatable } from '../../chat/chat-format.ts';
 import { firstMember, isEmpty, objectOf, objectsOf, requiredName, textOf } from '../../chat/event-data.ts';
+import { newId } from '../../chat/new-id.ts';
 import { CONTEXT_EXCEEDED, readProviderError } from '../../chat/provider-error.ts';
 import { argumentsText } from '../../chat/tool-arguments.ts';
 import { membersOf } from '../../json-members.ts';
@@ -20,8 +20,6 @@ export function readResponse({ output, stopReason, usage }: Json): ChatResponse 
     ...(counted === undefined ? {} : { usage: counted }),
   };
 }
-
-export const newId = (): string => `msg_${randomUUID().replaceAll('-', '')}`;
 
 /** A block; nothing for an empty one. */
 function readBlock(block: Json): AnswerPart[] {
