@@ -238,6 +238,17 @@ describe('the choice of tools', () => {
             }
           : { tools: [{ name: 'weather', input_schema: schema }], tool_choice: { type: 'none' } },
       );
+      if (provider !== 'bedrock') return;
+      // vercel/ai#7528: nor has it a choice for no calls.
+      const parameters = { type: 'object', properties: { city: { type: 'string' } } };
+      const tools_ = ['weather', 'other'].map((name) => ({
+        type: 'function',
+        function: { name, parameters },
+      }));
+      const request = { messages, tools: tools_, tool_choice: 'none' };
+      expect((await ask('completions', provider, request, HELLO[provider])).sent['toolConfig']).toEqual(
+        toolConfig,
+      );
     },
   );
 });

@@ -244,10 +244,6 @@ describe('requests written as Converse', () => {
     [{ model: 'mistral.x', reasoning: { effort: 'low' } }, 'reasoning'],
     [{ serviceTier: 'scale' }, 'serviceTier'],
     [
-      { toolChoice: { mode: 'none' }, tools: [tool], turns: [{ role: 'assistant', parts: [call] }] },
-      'toolChoice',
-    ],
-    [
       { turns: [{ role: 'user', parts: [{ type: 'image', source: { kind: 'url', url: 'https://x' } }] }] },
       'image: Bedrock needs the data of an image',
     ],

@@ -67,12 +67,9 @@ const isText = (value: unknown): value is string => typeof value === 'string';
 
 function toolConfig(request: ChatRequest): Json | undefined {
   const { tools, toolChoice } = offeredTools(request);
-  // The API refuses calls in a conversation without tools, and results of them.
-  const called = calledFunctions(request);
-  if (toolChoice?.mode === 'none')
-    return called.length > 0 ? refuseMember('toolChoice', 'Converse has no choice for no calls') : undefined;
-  if (tools.length === 0) {
-    const ended = called.map((tool) => toolSpec({ ...tool, description: ENDED }));
+  if (tools.length === 0 || toolChoice?.mode === 'none') {
+    // The API refuses calls in a conversation without tools, and results of them. It has no choice for no calls (vercel/ai#7528).
+    const ended = calledFunctions(request).map((tool) => toolSpec({ ...tool, description: ENDED }));
     return ended.length === 0 ? undefined : { tools: ended.flat() };
   }
   return defined({
@@ -81,8 +78,8 @@ function toolConfig(request: ChatRequest): Json | undefined {
   });
 }
 
-/** For tools that a client no longer offers. */
-const ENDED = 'Not available any more. Do not call it.';
+/** For tools of earlier calls that the client does not offer now. */
+const ENDED = 'Not available now. Do not call it.';
 
 function toolSpec(tool: Tool): Json[] {
   const { name, description, parameters, strict, cache } = asFunction(tool);
