@@ -42,6 +42,26 @@ describe('results of a batch of the Messages API', () => {
     });
   });
 
+  test("do not have the provider's key, whatever chunks it comes in", async () => {
+    const apiKey = 'sk-provider-of-the-gateway';
+    const line = result({ input_tokens: 3, output_tokens: 4 }, 'claude-a', { note: `for ${apiKey}.` });
+    const at = line.indexOf(apiKey);
+    for (const cut of [at, at + 9, at + 21]) {
+      await using provider = await sending([
+        lines[0] ?? '',
+        line.slice(0, cut),
+        line.slice(cut),
+        lines[1] ?? '',
+      ]);
+      const params = { baseUrl: `http://${provider.address}/v1`, apiKey };
+      await using gate = await batchGateway(provider, { model: { provider: 'anthropic', params } });
+      const { text } = await get(gate, RESULTS);
+      expect(text).not.toMatch(/sk-provider|the-gateway/);
+      expect(text).toBe(`${lines[0]}${line.replace(apiKey, '<redacted>****************')}${lines[1]}`);
+      expect((await counted(gate, 1))[0]).toMatchObject({ 'gen_ai.usage.output_tokens': '10' });
+    }
+  });
+
   test('lines of nonsense count nothing, and the others do', async () => {
     const nonsense = [
       '\n',

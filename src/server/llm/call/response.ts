@@ -98,10 +98,10 @@ function meteredReply(
   body: UpstreamBody,
   { keyEncodings }: ResponseOptions,
 ): Reply {
-  // Results of a batch are counted line by line.
-  if (call.nonStreaming !== undefined) return reply;
   const forms = rareEncodings(keyEncodings);
   if (forms.length > 0) body.changeWith(new KeyFilter(forms));
+  // Results of a batch are counted line by line.
+  if (call.nonStreaming !== undefined) return reply;
   call.nonStreaming = new NonStreamingMeter(ctx.timings.started);
   body.observers.push(call.nonStreaming);
   body.watcher = ctx;
