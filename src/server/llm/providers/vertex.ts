@@ -1,7 +1,9 @@
+import { elementsOf, membersOf } from '../../../core/foreign.ts';
 import { requireInstalled } from '../../credentials/cloud/cloud-package.ts';
 import { googleTokens } from '../../credentials/cloud/google-token.ts';
 import type { CallTarget } from '../chat/chat-format.ts';
 import { generateContent } from '../formats/generate-content/index.ts';
+import { isAccounting } from '../formats/messages/accounting.ts';
 import { JsonBody } from '../request/json-body.ts';
 import { defineProvider, type OutgoingRequest, type PathInput, type ProviderFormat } from './provider.ts';
 
@@ -96,7 +98,7 @@ const FORMATS: readonly ProviderFormat[] = [
 
 /**
  * Vertex AI has the version of the Messages API in the body, and the model of a message in the path only (Anthropic's
- * documentation, "Claude on Vertex AI").
+ * documentation, "Claude on Vertex AI"). Accounts are Google's there.
  */
 async function prepareClaude(request: OutgoingRequest): Promise<void> {
   const { format, body } = request;
@@ -105,5 +107,9 @@ async function prepareClaude(request: OutgoingRequest): Promise<void> {
   const changed = await JsonBody.parse(Buffer.from(body));
   changed.set('anthropic_version', 'vertex-2023-10-16');
   if (format === 'messages') changed.remove('model');
+  const system = elementsOf(changed.get('system'));
+  const instructions = system.filter((block) => !isAccounting(membersOf(block)['text']));
+  if (instructions.length === 0 && system.length > 0) changed.remove('system');
+  else if (instructions.length < system.length) changed.set('system', instructions);
   request.body = changed.encode();
 }

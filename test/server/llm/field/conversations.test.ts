@@ -209,6 +209,28 @@ describe('texts and files', () => {
     expect(sent.messages.map(({ role }: Loose) => role)).toEqual(['user', 'assistant', 'user']);
   });
 
+  // anthropics/claude-code#24168: Bedrock refuses it ("a reserved keyword"). musistudio/claude-code-router#1220: it changes with
+  // each request, so no provider would find the prompt in its cache.
+  test.each(['completions', 'responses', 'generateContent', 'bedrock', 'vertex', 'messages'] as const)(
+    'what Claude Code puts before its instructions for accounting reaches %s only if it is Anthropic',
+    async (provider) => {
+      const accounting = {
+        type: 'text',
+        text: 'x-anthropic-billing-header: cc_version=2.1.119.7cf; cc_entrypoint=cli; cch=15cb1;',
+      };
+      const system = [accounting, { type: 'text', text: 'You are Claude Code.' }];
+      const request = { max_tokens: 50, messages: [user('Hi')] };
+      const { status, sent } = await ask('messages', provider, { ...request, system }, HELLO[provider]);
+      expect(status).toBe(200);
+      expect(JSON.stringify(sent)).toContain('You are Claude Code.');
+      expect(JSON.stringify(sent).includes('billing')).toBe(provider === 'messages');
+      const alone = await ask('messages', provider, { ...request, system: [accounting] }, HELLO[provider]);
+      expect(JSON.stringify(alone.sent).includes('billing')).toBe(provider === 'messages');
+      if (provider !== 'messages')
+        expect(alone.sent).toEqual((await ask('messages', provider, request, HELLO[provider])).sent);
+    },
+  );
+
   // BerriAI/litellm#29418
   test('documents at Bedrock have different names of allowed characters', async () => {
     const source = { type: 'base64', media_type: 'application/pdf', data: PDF };

@@ -67,6 +67,122 @@ describe('definitions of tools', () => {
     expect(declaration).not.toHaveProperty('parameters');
     expect(declaration.parametersJsonSchema).toEqual(schema);
   });
+
+  // DEEIX-AI/DEEIX-Chat#546, anomalyco/opencode#12295, google-gemini/gemini-cli#13326, nodetool-ai/nodetool#4761: Gemini follows
+  // references to `$defs` only, refuses other members beside them, and knows neither `allOf` nor `const`.
+  test.each<[string, schema: object, sent: object]>([
+    [
+      'references elsewhere point to $defs',
+      { properties: { one: CITY, all: { type: 'array', items: { $ref: '#/properties/one' } } } },
+      {
+        properties: { one: CITY, all: { type: 'array', items: { $ref: '#/$defs/one' } } },
+        $defs: { one: CITY },
+      },
+    ],
+    [
+      'definitions of draft 7 are $defs',
+      {
+        properties: { one: { anyOf: [{ $ref: '#/definitions/c~1i%20t' }, { type: 'null' }] } },
+        definitions: { 'c/i t': CITY },
+      },
+      {
+        properties: { one: { anyOf: [{ $ref: '#/$defs/c_i_t' }, { type: 'null' }] } },
+        $defs: { c_i_t: CITY },
+      },
+    ],
+    [
+      'a reference with members beside it is the only schema of anyOf',
+      {
+        properties: {
+          one: { $ref: '#/$defs/city', title: 'One', type: 'object' },
+          map: { additionalProperties: { $ref: '#/$defs/a~1b' } },
+        },
+        $defs: { city: CITY, 'a/b': CITY },
+      },
+      {
+        properties: {
+          one: { title: 'One', type: 'object', anyOf: [{ $ref: '#/$defs/city' }] },
+          map: { additionalProperties: { $ref: '#/$defs/a~1b' } },
+        },
+        $defs: { city: CITY, 'a/b': CITY },
+      },
+    ],
+    [
+      'a schema that contains itself does so by way of $defs',
+      {
+        properties: { next: { $ref: '#' }, inner: CITY, again: { $ref: '#/properties/inner' } },
+        $defs: { city: CITY },
+      },
+      {
+        properties: { next: { $ref: '#/$defs/schema' }, inner: CITY, again: { $ref: '#/$defs/inner' } },
+        $defs: {
+          city: CITY,
+          schema: {
+            type: 'object',
+            properties: {
+              next: { $ref: '#/$defs/schema' },
+              inner: { $ref: '#/$defs/inner' },
+              again: { $ref: '#/$defs/inner' },
+            },
+          },
+          inner: CITY,
+        },
+      },
+    ],
+    [
+      'allOf with one schema is that schema, and const a list of one',
+      {
+        properties: {
+          one: { allOf: [{ $ref: '#/$defs/kind' }], description: 'One', default: 'a' },
+          $ref: { type: 'string', const: 'b' },
+          is: { const: true },
+          data: { type: 'object', default: { $ref: 1, const: 2 }, enum: [{ const: 3 }] },
+        },
+        $defs: { kind: { const: 'a' } },
+      },
+      {
+        properties: {
+          one: { description: 'One', default: 'a', anyOf: [{ $ref: '#/$defs/kind' }] },
+          $ref: { type: 'string', enum: ['b'] },
+          is: { const: true },
+          data: { type: 'object', default: { $ref: 1, const: 2 }, enum: [{ const: 3 }] },
+        },
+        $defs: { kind: { enum: ['a'] } },
+      },
+    ],
+    [
+      'references that lead nowhere, or to each other, stay',
+      {
+        properties: {
+          a: { $ref: '#/$defs/none', title: 'A' },
+          b: { $ref: 'https://example.com/b.json' },
+          c: { $ref: '#/properties/d' },
+          d: { $ref: '#/properties/c' },
+        },
+      },
+      {
+        properties: {
+          a: { $ref: '#/$defs/none', title: 'A' },
+          b: { $ref: 'https://example.com/b.json' },
+          c: { $ref: '#/$defs/d' },
+          d: { $ref: '#/$defs/c' },
+        },
+        $defs: { d: { $ref: '#/$defs/c' }, c: { $ref: '#/$defs/d' } },
+      },
+    ],
+  ])('in schemas for Gemini, %s', async (_, schema, expected) => {
+    const parameters = { type: 'object', ...schema };
+    const request = {
+      messages: [user('Hi')],
+      tools: [{ type: 'function', function: { name: 'weather', parameters } }],
+      response_format: { type: 'json_schema', json_schema: { name: 'x', schema: parameters } },
+    };
+    const { status, sent } = await ask('completions', 'generateContent', request, HELLO.generateContent);
+    expect(status).toBe(200);
+    const [{ parametersJsonSchema }] = sent.tools[0].functionDeclarations;
+    expect(parametersJsonSchema).toEqual({ type: 'object', ...expected });
+    expect(sent.generationConfig.responseJsonSchema).toEqual(parametersJsonSchema);
+  });
 });
 
 describe('names of tools', () => {

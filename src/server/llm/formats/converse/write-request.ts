@@ -85,8 +85,8 @@ function toolSpec(tool: Tool): Json[] {
   const { name, description, parameters, strict, cache } = asFunction(tool);
   const spec = defined({
     name,
-    // An empty description is rejected.
-    description: description === '' ? undefined : description,
+    // An empty description is rejected, and one of white space by some models (anomalyco/opencode#48582).
+    description: description?.trim() === '' ? undefined : description,
     inputSchema: { json: argumentsSchema(parameters) },
     strict: strict === true ? true : undefined,
   });

@@ -28,6 +28,7 @@ import {
   withUserTurn,
 } from '../../chat/turns.ts';
 import { asUserTurn } from '../messages/write-turns.ts';
+import { plainReferences } from './plain-references.ts';
 import { thinkingConfig } from './thinking.ts';
 import { signed } from './thought-signature.ts';
 
@@ -179,7 +180,9 @@ function declaration(tool: Tool): Json {
   return {
     name,
     ...(description === undefined ? {} : { description }),
-    ...(parameters === undefined ? {} : { parametersJsonSchema: argumentsSchema(parameters) }),
+    ...(parameters === undefined
+      ? {}
+      : { parametersJsonSchema: plainReferences(argumentsSchema(parameters)) }),
   };
 }
 
@@ -223,7 +226,7 @@ function outputFormat(output: OutputFormat | undefined): Json {
   const responseMimeType = 'application/json';
   return output.type === 'json'
     ? { responseMimeType }
-    : { responseMimeType, responseJsonSchema: output.schema };
+    : { responseMimeType, responseJsonSchema: plainReferences(output.schema) };
 }
 
 function writeServiceTier(tier: string | undefined): string | undefined {

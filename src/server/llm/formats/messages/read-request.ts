@@ -4,6 +4,7 @@ import type { Json } from '../../chat/chat-format.ts';
 import { defined } from '../../chat/defined.ts';
 import { type MemberReader, readMembers } from '../../chat/member-reader.ts';
 import { isStrictSchema } from '../../chat/strict-schema.ts';
+import { isAccounting } from './accounting.ts';
 import { CONTEXT_EDIT_HINTS, REQUEST_HINTS, TOOL_HINTS } from './hints.ts';
 import { readMessage, readText } from './read-message.ts';
 
@@ -16,7 +17,7 @@ export function readRequest(body: Json): ChatRequest {
     const { effort, output } = members.object('output_config', readOutputConfig) ?? {};
     return defined({
       model: members.requiredText('model'),
-      system: members.textOrObjects('system', plainText, readText) ?? [],
+      system: members.textOrObjects('system', plainText, readInstructions) ?? [],
       turns: members.requiredObjects('messages', readMessage),
       tools: members.objects('tools', readTool),
       ...members.object('tool_choice', readToolChoice),
@@ -34,6 +35,11 @@ export function readRequest(body: Json): ChatRequest {
       streamUsage: true,
     });
   });
+}
+
+function readInstructions(block: MemberReader): TextPart | readonly TextPart[] {
+  const part = readText(block);
+  return isAccounting(part.text) ? [] : part;
 }
 
 function plainText(text: string): TextPart {
