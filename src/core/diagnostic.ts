@@ -116,6 +116,7 @@ export const DIAGNOSTIC_CODES = {
   AGW0318: 'A rule compares the name of a tool or prompt with the name that clients see.',
   AGW0319: 'A `deny` rule does not apply where a tool gets a list in place of a text.',
   AGW0320: 'A certificate is expired, or not valid yet.',
+  AGW0321: 'A rate limit adds one token per interval, because it does not say how many.',
   AGW0401: 'A port could not be opened.',
   AGW0403: 'The database could not be opened.',
   AGW0404: 'A policy in TypeScript could not be loaded.',

@@ -54,6 +54,8 @@ export interface CompileContext {
   identity(name: string): string;
   /** State of the component being compiled that all workers share. `name` tells several states of a component apart. */
   shared<T extends Operations>(name: string, operations: T, receive?: (event: never) => void): Shared<T>;
+  /** Whether the file has something at this path, so that it is not a default. */
+  isWritten(): boolean;
   /** Location of the section being compiled in the configuration file, for traces. */
   place(): TracePlace;
   /** Reports a problem at this path. Compiling continues, so that all problems are reported at once. */

@@ -68,6 +68,7 @@ export const localRateLimit = definePolicy({
   }),
   checkRoute: warnAboutUncountedTokens,
   compile(limits, context) {
+    noteDefaultFill(limits, context);
     const own = new RateLimits(limits);
     const shared = context.shared('buckets', {
       take: (keys: readonly string[], isFreeOfTokens: boolean) => own.take(keys, isFreeOfTokens),
@@ -173,6 +174,21 @@ function exceeded(limit: Limit | undefined, { path }: CompileContext, wait: numb
 }
 
 type Limit = z.output<typeof limitSchema>;
+
+/** A size and an interval read like a rate: 60 and 1m like 60 per minute. The default of one is that of Envoy's token bucket. */
+function noteDefaultFill(limits: readonly Limit[], context: CompileContext): void {
+  for (const [index, { maxTokens, fillInterval, type }] of limits.entries()) {
+    if (maxTokens === 1 || context.at(index, 'tokensPerFill').isWritten()) continue;
+    const interval = durationText(fillInterval);
+    context.at(index, 'maxTokens').report({
+      code: 'AGW0321',
+      severity: 'note',
+      message: `once ${maxTokens} ${type} are used up, one more is admitted every ${interval}`,
+      label: 'only the size of the bucket: `tokensPerFill` says how many are added, one by default',
+      help: `for ${maxTokens} every ${interval}, write \`tokensPerFill: ${maxTokens}\`; to keep the limit, write \`tokensPerFill: 1\``,
+    });
+  }
+}
 
 /** A limit for its clients. Not its expression, which is the operator's. */
 function limitText({ type, maxTokens, tokensPerFill, fillInterval, key }: Limit): string {

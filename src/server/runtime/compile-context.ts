@@ -1,4 +1,5 @@
 import { type Diagnostic, type Path, pathText, usualSeverity } from '../../core/diagnostic.ts';
+import { valueAt } from '../../core/schema/walk.ts';
 import type { TracePlace } from '../../core/trace/event.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import { CelEvaluationError, CelSyntaxError, compileExpression } from '../expressions/cel/expression.ts';
@@ -62,6 +63,7 @@ export function createContext(
       return found;
     },
     place: () => place('key'),
+    isWritten: () => valueAt(options.source.value, options.sourcePath?.(path) ?? path) !== undefined,
     dependsOn: options.dependsOn,
     identity: (name) => `${options.componentName}/${name}`,
     shared: (name, operations, receive) =>
