@@ -920,7 +920,7 @@ export type Timeout = {
    */
   backendRequestTimeout?: '30s' | (string & {});
   /**
-   * Maximum time without data in a backend's response body; then the response is aborted. `0s`: unlimited. 5m for plain HTTP services by default, 1m for models. No limit for MCP servers.
+   * Maximum time without data in a backend's response body, or on a WebSocket to a plain HTTP service; then it is aborted. `0s`: unlimited. 5m for plain HTTP services by default (1h for WebSockets), 1m for models. No limit for MCP servers.
    */
   backendIdleTimeout?: '30s' | (string & {});
 } | null;
@@ -1060,7 +1060,7 @@ export type McpAuthentication = {
       };
 } | null;
 /**
- * Rejects requests (403) that a page of another origin makes a browser send. Safe methods are allowed.
+ * Rejects requests (403) that a page of another origin makes a browser send. Safe methods are allowed, except to open a WebSocket.
  */
 export type Csrf = {
   /**

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
 import { definePolicy } from '../kernel/policy.ts';
 import type { RequestContext } from '../kernel/request/request-context.ts';
+import { handshake } from '../kernel/request/upgrade.ts';
 
 const schema = z
   .strictObject({
@@ -11,7 +12,7 @@ const schema = z
       .describe('Trusted origins in addition to the origin of the request itself.'),
   })
   .describe(
-    'Rejects requests (403) that a page of another origin makes a browser send. Safe methods are allowed.',
+    'Rejects requests (403) that a page of another origin makes a browser send. Safe methods are allowed, except to open a WebSocket.',
   );
 
 /** Safe methods (RFC 9110 §9.2.1) change nothing, so requests of other origins are harmless. */
@@ -25,7 +26,9 @@ export const csrf = definePolicy({
     const trusted = new Set(additionalOrigins.map((origin) => new URL(origin).origin));
     return {
       request(ctx) {
-        const reason = SAFE.has(ctx.method) ? undefined : rejectionReason(ctx, trusted);
+        // Pages of every origin may open WebSockets, with the cookies of the user (RFC 6455 §10.2).
+        const isSafe = SAFE.has(ctx.method) && handshake.get(ctx) === undefined;
+        const reason = isSafe ? undefined : rejectionReason(ctx, trusted);
         ctx.observer?.policy({
           kind: 'csrf',
           action: reason === undefined ? 'apply' : 'deny',

@@ -20,7 +20,7 @@ const schema = mapping('Limits how long requests may take.', {
   backendIdleTimeout: durationSchema
     .optional()
     .describe(
-      `Maximum time without data in a backend's response body; then the response is aborted. \`0s\`: unlimited. ${durationText(LIMITS.backendIdle)} for plain HTTP services by default, ${durationText(LIMITS.streamIdle)} for models. No limit for MCP servers.`,
+      `Maximum time without data in a backend's response body, or on a WebSocket to a plain HTTP service; then it is aborted. \`0s\`: unlimited. ${durationText(LIMITS.backendIdle)} for plain HTTP services by default (${durationText(LIMITS.tcpIdle)} for WebSockets), ${durationText(LIMITS.streamIdle)} for models. No limit for MCP servers.`,
     ),
 });
 

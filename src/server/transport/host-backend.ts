@@ -6,11 +6,13 @@ import { FieldNames, HeaderList, withoutFields } from '../kernel/request/header-
 import { removeOwnSetCookies } from '../kernel/request/own-cookies.ts';
 import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
 import { backendKey } from '../kernel/request/shared-slots.ts';
+import { handshake } from '../kernel/request/upgrade.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { AwsScope } from '../kernel/upstreams.ts';
 import { backendUpstream } from './backend-upstream.ts';
 import { endEventsWithCredential } from './standing-stream.ts';
 import { parseAddress, type Upstream } from './upstream/upstream.ts';
+import { openTunnel } from './web-socket/web-socket-tunnel.ts';
 
 /** Returns the Host header for a service, given the client's and the service's own. */
 export type HostRewrite = (
@@ -40,7 +42,7 @@ export type SignRequest = (request: SentRequest) => Promise<void>;
 /** Set by `backendAuth`. */
 export const requestSigner = new Slot<SignRequest>();
 
-/** A plain HTTP service. Requests and responses are streamed. */
+/** A plain HTTP service. Requests and responses are streamed; WebSockets are passed on. */
 export const host = defineBackend({
   key: 'host',
   schema: nonEmpty.describe(
@@ -133,18 +135,18 @@ export async function forwardTo(
     body: ctx.observer === undefined ? body : ctx.observer.sending({ headers, path, authority, body }),
     client: ctx,
     bodyIdle: timeouts?.idle ?? LIMITS.backendIdle,
+    asksForWebSocket: handshake.get(ctx) !== undefined && !upstream.isHttp2,
     ...(timeouts?.request === undefined ? {} : { timeout: timeouts.request }),
   });
   const answer = await (ctx.observer === undefined ? sent : ctx.observer.call(upstream.address, sent));
   ctx.reason = 'Upstream';
-  answer.body.watcher = ctx;
-  endEventsWithCredential(ctx, answer.headers, answer.body);
   removeOwnSetCookies(answer.headers);
-  const reply: Reply = {
-    status: answer.status,
-    headers: answer.headers,
-    body: answer.body,
-  };
+  const { status, headers: received, webSocket } = answer;
+  if (webSocket !== undefined)
+    return { status, headers: received, body: openTunnel(ctx, webSocket, timeouts?.idle ?? LIMITS.tcpIdle) };
+  answer.body.watcher = ctx;
+  endEventsWithCredential(ctx, received, answer.body);
+  const reply: Reply = { status, headers: received, body: answer.body };
   ctx.observer?.responseSnapshot('raw response', reply);
   return reply;
 }

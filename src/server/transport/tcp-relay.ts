@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { LIMITS, type Limits } from '../../core/limits.ts';
+import { joinSockets, type RelayFailed } from './joined-sockets.ts';
 import type { TlsOptions } from './tls/backend-tls.ts';
 import { hostLookup } from './upstream/host-lookup.ts';
 import { explainUpstreamError } from './upstream/upstream-error.ts';
@@ -17,12 +18,9 @@ export interface TcpTarget {
   readonly isNamedByClient?: boolean;
 }
 
-/** Called with the first reason for which a connection ends, unless one of its sides ends it. */
-export type RelayFailed = (error: string, detail: string) => void;
-
 /**
- * Passes bytes between a client and a service until both have ended, with back-pressure in both directions. Closes both if
- * one fails, or if nothing was passed for `limits.tcpIdle`.
+ * Connects to a service and passes bytes between it and a client, as `joinSockets` does. Closes both if nothing was passed for
+ * `limits.tcpIdle`.
  */
 export function relayTcp(
   client: Socket,
@@ -31,46 +29,34 @@ export function relayTcp(
   failed: RelayFailed,
 ): void {
   const upstream = connectTo(target);
-  const end = (): void => {
-    clearTimeout(timer);
-    client.destroy();
+  const timer = setTimeout(() => upstream.destroy(new Error('connect timeout')), LIMITS.connectTimeout);
+  const unreachable = (error: Error): void => {
+    target.reachability?.failed(error);
+    failed('the service cannot be reached', explainUpstreamError(error));
+  };
+  const clientFailed = (error: Error): void => {
+    failed('the connection of the client failed', explainUpstreamError(error));
     upstream.destroy();
   };
-  const timer = setTimeout(() => upstream.destroy(new Error('connect timeout')), LIMITS.connectTimeout);
-  let isConnected = false;
-  upstream.once(target.tls === undefined ? 'connect' : 'secureConnect', () => {
-    isConnected = true;
+  const clientLeft = (): void => void upstream.destroy();
+  client.once('error', clientFailed).once('close', clientLeft);
+  upstream.once('error', unreachable).once('close', () => {
     clearTimeout(timer);
+    client.destroySoon();
+  });
+  upstream.once(target.tls === undefined ? 'connect' : 'secureConnect', () => {
+    clearTimeout(timer);
+    upstream.off('error', unreachable);
+    client.off('error', clientFailed).off('close', clientLeft);
+    joinSockets(client, upstream, limits.tcpIdle, failed);
     if (target.isNamedByClient === true && comesBack(upstream, client)) {
       failed('the connection has come back to this gateway', `port ${target.port}`);
-      end();
+      client.destroy();
+      upstream.destroy();
       return;
     }
     target.reachability?.answered();
     upstream.setNoDelay(true);
-    // Each byte counts on both sides: one of them is enough.
-    upstream.setTimeout(limits.tcpIdle, () => {
-      failed('no bytes were passed for too long', `${limits.tcpIdle} ms`);
-      end();
-    });
-    // Ends are passed on as well: a client may stop sending and still wait for an answer.
-    client.pipe(upstream).pipe(client);
-  });
-  upstream.on('error', (error) => {
-    if (!isConnected) target.reachability?.failed(error);
-    const what = isConnected ? 'the connection to the service failed' : 'the service cannot be reached';
-    failed(what, explainUpstreamError(error));
-    end();
-  });
-  client.on('error', (error) => {
-    failed('the connection of the client failed', explainUpstreamError(error));
-    end();
-  });
-  // `close` without an `end` before it is a connection that was reset.
-  client.once('close', () => upstream.destroySoon());
-  upstream.once('close', () => {
-    clearTimeout(timer);
-    client.destroySoon();
   });
 }
 

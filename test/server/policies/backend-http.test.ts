@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { AUTHORITY, certificateOf } from '../../kit/certificates.ts';
 import { gateway } from '../../kit/gateway.ts';
+import { rawRequest, sendRaw } from '../../kit/raw-http.ts';
 import { routesConfig } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
 import { httpUpstream, rawUpstream } from '../../kit/upstream.ts';
@@ -77,6 +78,19 @@ describe('http.version of a backend', () => {
     await using upstream = await httpUpstream();
     await using gate = await through(upstream.address, { http: { version: 'HTTP/2' } });
     expect((await send(gate.url)).status).toBeGreaterThanOrEqual(500);
+  });
+
+  // c2FmZQ/tlsproxy#80
+  test('HTTP/2 makes an ordinary request of the handshake of a WebSocket', async () => {
+    await using service = await http2Service(createServer());
+    await using gate = await through(`127.0.0.1:${service.port}`, { http: { version: 'HTTP/2' } });
+    const handshake = [
+      'Connection: Upgrade',
+      'Upgrade: websocket',
+      'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+    ];
+    const { text } = await sendRaw(gate.port, rawRequest('GET / HTTP/1.1', handshake));
+    expect(text).toMatch(/^HTTP\/1\.1 200 .*x-version: 2\.0/s);
   });
 
   test('another version is refused with the known ones', async () => {

@@ -139,6 +139,19 @@ describe('a virtual key that is revoked', () => {
     await until(() => provider.closed.length === 1);
   });
 
+  test('ends a WebSocket to a plain HTTP service, at both sides', async () => {
+    await using folder = await temporaryFolder();
+    await using service = await realtimeProvider();
+    const options = { folder: folder.path, admin: true, limits: SOON };
+    const { host } = new URL(service.baseUrl);
+    await using gate = await proxyGateway(host, VIRTUAL, { config: DATABASE }, options);
+    const { secret } = await createKey(gate, { name: 'ann' });
+    await using client = await realtimeClient(gate.url, { headers: bearer(secret) });
+    await revoke(gate, 'ann');
+    await client.closed;
+    await until(() => service.closed.length === 1);
+  });
+
   test('ends them at other gateways with the same database', async () => {
     await using folder = await temporaryFolder();
     await using up = await mcpUpstream();

@@ -1,4 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { Dispatcher, Pool } from 'undici';
 import { AppError, errorType } from '../../../core/errors.ts';
 import { membersOf } from '../../../core/foreign.ts';
@@ -38,6 +40,8 @@ export interface UpstreamRequest {
   readonly bodyIdle?: number;
   /** The request has no side effects, whatever its method: it may be sent twice. */
   readonly isReplaySafe?: boolean;
+  /** Asks to make a WebSocket of the connection (RFC 6455 §4.1). HTTP/1.1 only. */
+  readonly asksForWebSocket?: boolean;
 }
 
 /** The part of a request that a relay needs. */
@@ -57,6 +61,8 @@ export interface UpstreamResponse {
   /** Response headers without hop-by-hop fields. */
   readonly headers: HeaderList;
   readonly body: UpstreamBody;
+  /** The connection, if the upstream has made a WebSocket of it: the status is 101. */
+  readonly webSocket?: Socket;
 }
 
 /** State that all calls to one upstream share. */
@@ -82,11 +88,12 @@ export class Relay implements Dispatcher.DispatchHandler {
   readonly #destination: Destination;
   readonly #span: CallSpan | undefined;
   readonly #client: RelayClient | undefined;
+  readonly #asksForWebSocket: boolean;
   readonly #startedAt = performance.now();
   #abortError: Error | undefined;
 
   constructor(
-    { client, timeout }: UpstreamRequest,
+    { client, timeout, asksForWebSocket = false }: UpstreamRequest,
     span: CallSpan | undefined,
     destination: Destination,
     resolve: (response: UpstreamResponse) => void,
@@ -95,6 +102,7 @@ export class Relay implements Dispatcher.DispatchHandler {
     this.#destination = destination;
     this.#span = span;
     this.#client = client;
+    this.#asksForWebSocket = asksForWebSocket;
     if (client !== undefined) client.timings.called ??= this.#startedAt;
     this.#resolve = resolve;
     this.#reject = reject;
@@ -143,19 +151,26 @@ export class Relay implements Dispatcher.DispatchHandler {
   }
 
   onRequestUpgrade(
-    _controller: unknown,
-    _status: number,
-    _headers: unknown,
-    socket: { destroy(): void },
+    controller: Dispatcher.DispatchController,
+    status: number,
+    _: unknown,
+    socket: Duplex,
   ): void {
-    // The request had no Upgrade header: an unsolicited 101 must not become a tunnel.
-    socket.destroy();
     this.#clearTimer();
-    this.#reject(
-      new AppError('upstream_invalid', {
-        detail: `${this.#destination.address}: unsolicited protocol switch`,
-      }),
-    );
+    const headers = new HeaderList(textHeaders(controller.rawHeaders));
+    const isWebSocket = headers.get('upgrade')?.toLowerCase() === 'websocket';
+    if (!this.#asksForWebSocket || !isWebSocket || !(socket instanceof Socket)) {
+      // What was not asked for must not become a tunnel.
+      socket.destroy();
+      const detail = `${this.#destination.address}: unsolicited protocol switch`;
+      this.#reject(new AppError('upstream_invalid', { detail }));
+      return;
+    }
+    this.#answered(status);
+    removeHopByHop(headers);
+    const body = new UpstreamBody(controller);
+    body.end();
+    this.#resolve({ status, headers, body, webSocket: socket });
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {

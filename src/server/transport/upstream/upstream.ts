@@ -39,6 +39,7 @@ export interface Upstream {
   /** Whether it has a host name, not just an IP address or a socket path. */
   readonly isNamed: boolean;
   readonly isTls: boolean;
+  readonly isHttp2: boolean;
   /** Settings of TLS, if it has any. */
   readonly tls: TlsOptions | undefined;
   /** Sends a request whose response body the gateway reads itself. Rejects with undici's errors. */
@@ -141,6 +142,7 @@ export function createUpstream(
     authority: url.host,
     isNamed,
     isTls: url.protocol === 'https:',
+    isHttp2,
     tls,
     get connected() {
       return pool?.stats.connected ?? 0;
@@ -211,7 +213,7 @@ function dispatchOptions(
   span: CallSpan | undefined,
   trust: ConnectionTrust,
 ): Dispatcher.DispatchOptions {
-  const { method, path, body, bodyIdle } = request;
+  const { method, path, body, bodyIdle, asksForWebSocket = false } = request;
   const headers = span === undefined ? request.headers : withTraceparent(request.headers, span);
   return {
     method: method as Dispatcher.HttpMethod,
@@ -220,6 +222,7 @@ function dispatchOptions(
     headers: headers as string[],
     body: body ?? null,
     bodyTimeout: bodyIdle ?? 0,
+    ...(asksForWebSocket && { upgrade: 'websocket' }),
     ...(trust.isLost && { reset: true }),
   };
 }
@@ -331,7 +334,6 @@ export function parseAddress(text: string, context: CompileContext): UpstreamAdd
   return { origin: parsed.origin };
 }
 
-/** undici's connector, which also records the connection time and coalesces small writes. */
 /** What to write for a host without a port or scheme. */
 function correctedAddress(text: string): string {
   const url = withScheme(text);
@@ -340,6 +342,7 @@ function correctedAddress(text: string): string {
   return 'write `host:port`, `https://host` or `unix:/path`';
 }
 
+/** undici's connector, which also records the connection time and coalesces small writes. */
 function upstreamConnector(
   options: buildConnector.BuildOptions,
   meter: CallMeter | undefined,
