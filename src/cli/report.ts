@@ -1,3 +1,4 @@
+import { join, sep } from 'node:path';
 import type { Diagnostic, Range } from '../core/diagnostic.ts';
 import { diagnosticSource } from '../core/render/source.ts';
 import type { YamlSource } from '../core/yaml/source.ts';
@@ -36,15 +37,33 @@ export function report(
     }),
   );
   // Other formats are for programs, on other machines too.
+  const { context, format } = options;
   const shown =
-    options.format === 'text' ? diagnostics.map((each) => withCommands(each, options.context)) : diagnostics;
+    format === 'text' && context !== undefined
+      ? diagnostics.map((each) => forReader(each, context))
+      : diagnostics;
   return renderDiagnostics(shown, sources, options);
 }
 
-const withCommands = (diagnostic: Diagnostic, context: Context | undefined): Diagnostic =>
-  diagnostic.help === undefined || context === undefined
-    ? diagnostic
-    : { ...diagnostic, help: asCalled(diagnostic.help, context) };
+/** With commands as this program was called, and paths as they are written in the working folder. */
+function forReader(diagnostic: Diagnostic, context: Context): Diagnostic {
+  const { message, help, notes } = diagnostic;
+  const inFolder = (text: string): string => withoutFolder(text, context.cwd);
+  return {
+    ...diagnostic,
+    message: inFolder(message),
+    ...(help !== undefined && { help: asCalled(inFolder(help), context) }),
+    ...(notes !== undefined && { notes: notes.map(inFolder) }),
+  };
+}
+
+/** A text whose absolute paths below a folder are relative to it. */
+function withoutFolder(text: string, folder: string): string {
+  const prefix = join(folder, sep);
+  if (prefix === sep) return text;
+  const isBegin = (at: number): boolean => at === 0 || ' `\'"('.includes(text.charAt(at - 1));
+  return text.replaceAll(prefix, (found, at: number) => (isBegin(at) ? '' : found));
+}
 
 /** `user:password@` in any URL: such a URL is refused, but its line is displayed. */
 function passwordRanges(source: YamlSource): Range[] {

@@ -118,15 +118,18 @@ test('a mapping with the keys of an entry is where a list is expected', async ()
 test('a missing file of users is named as it is written, and inline users are masked', async () => {
   await using folder = await temporaryFolder();
   const file = join(folder.path, 'gateway.yaml');
-  const of = async (htpasswd: string) => {
+  const of = async (htpasswd: string, cwd?: string) => {
     writeFileSync(
       file,
       `routes: [{ policies: { basicAuth: { mode: strict, htpasswd: ${htpasswd} }, directResponse: {} } }]\n`,
     );
-    return (await cli(['config', 'validate', file])).stderr;
+    return (await cli(['config', 'validate', file], cwd === undefined ? {} : { cwd })).stderr;
   };
   const missing = await of('{ file: no-users }');
   expect(missing).toContain(`file not found: ${join(folder.path, 'no-users')}`);
+  expect(await of('{ file: no-users }', folder.path)).toContain('file not found: no-users');
+  const elsewhere = `/mnt${folder.path}/no-users`;
+  expect(await of(`{ file: ${elsewhere} }`, folder.path)).toContain(`file not found: ${elsewhere}`);
   expect(missing).toContain('htpasswd: { file: no-users }');
   expect(await of('"ann:plain-password"')).not.toContain('plain-password');
 });
