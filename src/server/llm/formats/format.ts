@@ -199,6 +199,8 @@ export interface AddedMessages {
 export interface CacheMarks {
   /** Whether a model has it. Default: all have. */
   supports?(model: string): boolean;
+  /** Whether it has it for definitions of tools, too. Default: all have. */
+  supportsTools?(model: string): boolean;
   isMarked(block: unknown): boolean;
   /** Whether a block cannot have a mark. Default: none. */
   isUnmarkable?(block: unknown): boolean;

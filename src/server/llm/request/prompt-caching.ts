@@ -75,7 +75,7 @@ export function markCached(
         list.map((message, index) => (index === at ? { ...membersOf(message), content } : message)),
       );
     });
-  if (caching.cacheTools) mark(tools.list, tools.put);
+  if (caching.cacheTools && marks.supportsTools?.(model) !== false) mark(tools.list, tools.put);
 }
 
 /** Text as a list of blocks. */

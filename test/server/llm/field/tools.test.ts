@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { field, HELLO, type Loose, user } from './field.ts';
+import { field, HELLO, type Loose, TOOLS, user } from './field.ts';
 
 // Definitions of tools, their choice, and marks for caches. Each test names the report that its input is from.
 
@@ -41,6 +41,20 @@ describe('definitions of tools', () => {
       }
     },
   );
+
+  // archestra-ai/archestra#7375
+  test('a custom tool that Cursor writes as in the Responses API is a custom tool', async () => {
+    const format = { type: 'grammar', syntax: 'lark', definition: 'start: "a"' };
+    const tools = [{ type: 'custom', name: 'ApplyPatch', description: 'Patches', format }];
+    const { status, sent } = await ask(
+      'completions',
+      'responses',
+      { messages: [user('Hi')], tools },
+      HELLO.responses,
+    );
+    expect(status).toBe(200);
+    expect(sent.tools).toEqual(tools);
+  });
 
   // Portkey-AI/gateway#1203
   test('schemas that only JSON Schema can express reach Gemini whole', async () => {
@@ -369,6 +383,49 @@ describe('the choice of tools', () => {
   );
 });
 
+// router-for-me/CLIProxyAPI#1725: Claude Code declares tools that Claude gets only when a search has found them.
+test.each(['completions', 'responses', 'generateContent', 'bedrock'] as const)(
+  'tools that are loaded later reach %s when a search has found them',
+  async (provider) => {
+    const tools = [
+      { name: 'ToolSearch', input_schema: CITY },
+      { name: 'Read', input_schema: CITY, defer_loading: true },
+      { name: 'Write', input_schema: CITY, defer_loading: true },
+    ];
+    const messages = [
+      user('Read it'),
+      { role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'ToolSearch', input: {} }] },
+      user([
+        {
+          type: 'tool_result',
+          tool_use_id: 'a',
+          content: [{ type: 'tool_reference', tool_name: 'Read' }],
+        },
+      ]),
+    ];
+    const names = (sent: Loose): string[] =>
+      ({
+        completions: () => sent.tools.map((tool: Loose) => tool.function.name),
+        responses: () => sent.tools.map((tool: Loose) => tool.name),
+        generateContent: () => sent.tools[0].functionDeclarations.map((tool: Loose) => tool.name),
+        bedrock: () => sent.toolConfig.tools.map((tool: Loose) => tool.toolSpec.name),
+      })[provider]();
+    const request = { max_tokens: 50, tools };
+    const first = await ask(
+      'messages',
+      provider,
+      { ...request, messages: [user('Read it')] },
+      HELLO[provider],
+    );
+    expect(first.status).toBe(200);
+    expect(names(first.sent)).toEqual(['ToolSearch']);
+    const found = await ask('messages', provider, { ...request, messages }, HELLO[provider]);
+    expect(found.status).toBe(200);
+    expect(names(found.sent)).toEqual(['ToolSearch', 'Read']);
+    expect(JSON.stringify(found.sent)).toContain('The tool Read is available now.');
+  },
+);
+
 describe('marks for caches', () => {
   const MARK = { type: 'ephemeral' };
   const system = [{ type: 'text', text: 'Long', cache_control: MARK }];
@@ -392,9 +449,74 @@ describe('marks for caches', () => {
   });
 });
 
+describe('marks for caches of Bedrock', () => {
+  const mark = { cache_control: { type: 'ephemeral', ttl: '1h' } };
+  const hour = { cachePoint: { type: 'default', ttl: '1h' } };
+  const usual = { cachePoint: { type: 'default' } };
+  const request = {
+    max_tokens: 50,
+    system: [{ type: 'text', text: 'Long', ...mark }],
+    tools: [{ name: 'weather', input_schema: CITY, ...mark }],
+    messages: [
+      user('Weather?'),
+      { role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'weather', input: {} }] },
+      user([
+        { type: 'tool_result', tool_use_id: 'a', content: [{ type: 'text', text: 'Sun', ...mark }] },
+        { type: 'text', text: 'Go on', ...mark },
+      ]),
+    ],
+  };
+  const marks = ({ system, toolConfig, messages }: Loose): Loose => ({
+    system: system.slice(1),
+    tools: toolConfig.tools.slice(1),
+    messages: messages.at(-1).content.filter((block: Loose) => !('text' in block || 'toolResult' in block)),
+  });
+
+  // BerriAI/litellm#39210: other models refuse the request, NousResearch/hermes-agent#97281: Nova that with a mark of a tool.
+  // maximhq/bifrost#6933: names of profiles do not say which model they have. Portkey-AI/gateway#1762: marks inside a result.
+  test.each([
+    ['eu.anthropic.claude-sonnet-4-5-20250929-v1:0', [hour], [hour], [hour, hour]],
+    [
+      'arn:aws:bedrock:us-west-2:123456789012:application-inference-profile/abc123',
+      [hour],
+      [hour],
+      [hour, hour],
+    ],
+    ['us.amazon.nova-pro-v1:0', [usual], [], [usual]],
+    ['nvidia.nemotron-super-3-120b', [], [], []],
+    ['arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.meta.llama4-scout-17b-v1:0', [], [], []],
+  ])('%s has those that it accepts', async (model, system, tools, messages) => {
+    const { status, sent } = await ask('messages', 'bedrock', { ...request, model }, HELLO.bedrock);
+    expect(status).toBe(200);
+    expect(marks(sent)).toEqual({ system, tools, messages });
+  });
+});
+
 describe('marks that the gateway sets', () => {
   const caching = field({
     promptCaching: { cacheSystem: true, cacheMessages: true, cacheTools: true, minTokens: 0 },
+  });
+
+  // decolua/9router#3567: Anthropic refuses the mark of a tool that is loaded when it is found.
+  test('a tool that is loaded later is not marked', async () => {
+    const tools = [
+      { name: 'search', input_schema: CITY },
+      { name: 'weather', input_schema: CITY, defer_loading: true },
+    ];
+    const { sent } = await caching(
+      'messages',
+      'vertex',
+      { max_tokens: 50, tools, messages: [user('Hi')] },
+      HELLO.vertex,
+    );
+    expect(sent.tools).toEqual([{ ...tools[0], cache_control: { type: 'ephemeral' } }, tools[1]]);
+  });
+
+  // NousResearch/hermes-agent#97281
+  test('tools of Nova are not marked', async () => {
+    const request = { model: 'us.amazon.nova-pro-v1:0', messages: [user('Hi')], tools: TOOLS };
+    const { sent } = await caching('completions', 'bedrock', request, HELLO.bedrock);
+    expect(sent.toolConfig.tools).toHaveLength(1);
   });
 
   // anthropics/claude-code#62296

@@ -112,7 +112,8 @@ function readOutput(members: MemberReader): ChatRequest['output'] {
 function readTool(members: MemberReader): Tool {
   const type = members.choice('type', ['function', 'custom']) ?? 'function';
   const cache = readCacheMark(members);
-  if (type === 'custom') return members.requiredObject('custom', readCustomTool);
+  // Cursor writes it as in the Responses API (archestra-ai/archestra#7375).
+  if (type === 'custom') return members.object('custom', readCustomTool) ?? readCustomTool(members);
   return members.requiredObject('function', (tool) =>
     defined({
       kind: 'function' as const,
@@ -134,7 +135,7 @@ function readCustomTool(tool: MemberReader): Tool {
       const type = format.choice('type', ['text', 'grammar']);
       // The Responses API has the members of the grammar in `format` itself.
       return type === 'grammar'
-        ? { type, ...format.requiredObject('grammar', readGrammar) }
+        ? { type, ...(format.object('grammar', readGrammar) ?? readGrammar(format)) }
         : { type: 'text' };
     }),
   });

@@ -13,13 +13,22 @@ import type { Json } from '../../chat/chat-format.ts';
 import { functionArguments } from '../../chat/custom-tools.ts';
 import { refusePart } from '../../chat/refusals.ts';
 import { callIdDigest, shortCallId } from '../../chat/tool-call-id.ts';
+import type { CachePoints } from './cache-points.ts';
 
 /** Writes content blocks of one message. `names` makes the names of its documents unique, as the API requires. */
-export function writeBlocks(parts: readonly Part[], names: DocumentNames): Json[] {
+export function writeBlocks(parts: readonly Part[], names: DocumentNames, points: CachePoints): Json[] {
   return parts.flatMap((part) => [
     ...writeBlock(part, names),
-    ...cachePoint('cache' in part ? part.cache : undefined),
+    ...points(part.type === 'toolResult' ? 'result' : 'block', markOf(part)),
   ]);
+}
+
+/** There is no place for a mark inside a result of a tool (Portkey-AI/gateway#1762). */
+function markOf(part: Part): CacheMark | undefined {
+  const cache = 'cache' in part ? part.cache : undefined;
+  return (
+    cache ?? (part.type === 'toolResult' ? part.parts.findLast((inner) => inner.cache)?.cache : undefined)
+  );
 }
 
 function writeBlock(part: Part, names: DocumentNames): Json[] {
@@ -41,12 +50,6 @@ function writeBlock(part: Part, names: DocumentNames): Json[] {
     case 'audio':
       return refusePart(part, 'Converse has no audio');
   }
-}
-
-/** The mark up to which Bedrock caches the prompt. Five minutes are the default. */
-export function cachePoint(cache: CacheMark | undefined): Json[] {
-  if (cache === undefined) return [];
-  return [{ cachePoint: { type: 'default', ...(cache.ttl === '1h' ? { ttl: '1h' } : {}) } }];
 }
 
 const IMAGES: ReadonlyMap<string, string> = new Map([
@@ -134,6 +137,8 @@ function reasoning({ text, signature, encrypted }: ReasoningPart): Json {
   };
 }
 
-export function writeSystem(texts: readonly TextPart[]): Json[] {
-  return texts.flatMap(({ text, cache }) => (text.trim() === '' ? [] : [{ text }, ...cachePoint(cache)]));
+export function writeSystem(texts: readonly TextPart[], points: CachePoints): Json[] {
+  return texts.flatMap(({ text, cache }) =>
+    text.trim() === '' ? [] : [{ text }, ...points('system', cache)],
+  );
 }

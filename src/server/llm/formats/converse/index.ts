@@ -1,6 +1,7 @@
 import { membersOf } from '../../../../core/foreign.ts';
 import type { ProviderWireFormat } from '../format.ts';
 import { isUnmarkable } from '../messages/cache-marks.ts';
+import { isClaude, isNova } from './cache-points.ts';
 import { eventStream } from './event-stream.ts';
 import { eventReader } from './events.ts';
 import { readError, readResponse, readUsage } from './response.ts';
@@ -22,7 +23,8 @@ export const converse = {
   },
   /** Bedrock user guide, "Prompt caching": blocks of their own, and the models that have them. */
   cacheMarks: {
-    supports: (model) => /anthropic\.claude|amazon\.nova/.test(model),
+    supports: (model) => isClaude(model) || isNova(model),
+    supportsTools: isClaude,
     isUnmarkable,
     isMarked: (block) => typeof block === 'object' && block !== null && 'cachePoint' in block,
     marked: (blocks) => [...blocks, { cachePoint: { type: 'default' } }],

@@ -13,7 +13,8 @@ import { closed } from '../messages/closed-schema.ts';
 import { writeSampling } from '../messages/sampling.ts';
 import { type Thinking, writeReasoning } from '../messages/write-request.ts';
 import { writableTurns } from '../messages/write-turns.ts';
-import { cachePoint, DocumentNames, writeBlocks, writeSystem } from './blocks.ts';
+import { DocumentNames, writeBlocks, writeSystem } from './blocks.ts';
+import { type CachePoints, cachePointsOf, isClaude, isNova } from './cache-points.ts';
 
 /**
  * Writes the body of `Converse` and `ConverseStream`. It leaves out wishes that Bedrock has no member for: verbosity, the
@@ -25,13 +26,14 @@ export function writeRequest(given: ChatRequest): Json {
   if (request.tools.length > 0 && request.parallelToolCalls === false)
     refuseMember('parallelToolCalls', 'Converse cannot be limited to one call at a time');
   const { model, maxTokens, stop, metadata, output } = request;
+  const points = cachePointsOf(request);
   const claude = isClaude(model) ? writeReasoning(request, maxTokens ?? defaultMaxTokens(model)) : undefined;
   const { temperature, topP, topK } = writeSampling(request, claude?.thinking);
   return defined({
-    messages: messagesOf(request.turns),
-    system: unlessEmpty(writeSystem(request.system)),
+    messages: messagesOf(request.turns, points),
+    system: unlessEmpty(writeSystem(request.system, points)),
     inferenceConfig: unlessEmpty(defined({ maxTokens, temperature, topP, stopSequences: stop })),
-    toolConfig: toolConfig(request),
+    toolConfig: toolConfig(request, points),
     additionalModelRequestFields: unlessEmpty({
       ...topKFields(model, topK),
       ...reasoningFields(request, claude),
@@ -47,12 +49,12 @@ const UNKNOWN = ['logprobs', 'logitBias', 'count', 'seed', 'presencePenalty', 'f
 const unlessEmpty = <T extends object>(value: T): T | undefined =>
   Object.keys(value).length === 0 ? undefined : value;
 
-function messagesOf(turns: readonly Turn[]): Json[] {
+function messagesOf(turns: readonly Turn[], points: CachePoints): Json[] {
   refuseNames(turns, 'Converse');
   const names = new DocumentNames();
   return writableTurns(turns).map(({ role, parts }) => ({
     role,
-    content: withText(writeBlocks(resultsFirst(parts), names)),
+    content: withText(writeBlocks(resultsFirst(parts), names, points)),
   }));
 }
 
@@ -65,15 +67,15 @@ function withText(content: Json[]): Json[] {
 
 const isText = (value: unknown): value is string => typeof value === 'string';
 
-function toolConfig(request: ChatRequest): Json | undefined {
+function toolConfig(request: ChatRequest, points: CachePoints): Json | undefined {
   const { tools, toolChoice } = offeredTools(request);
   if (tools.length === 0 || toolChoice?.mode === 'none') {
     // The API refuses calls in a conversation without tools, and results of them. It has no choice for no calls (vercel/ai#7528).
-    const ended = calledFunctions(request).map((tool) => toolSpec({ ...tool, description: ENDED }));
+    const ended = calledFunctions(request).map((tool) => toolSpec({ ...tool, description: ENDED }, points));
     return ended.length === 0 ? undefined : { tools: ended.flat() };
   }
   return defined({
-    tools: tools.flatMap(toolSpec),
+    tools: tools.flatMap((tool) => toolSpec(tool, points)),
     toolChoice: toolChoice === undefined ? undefined : choiceOf(toolChoice),
   });
 }
@@ -81,7 +83,7 @@ function toolConfig(request: ChatRequest): Json | undefined {
 /** For tools of earlier calls that the client does not offer now. */
 const ENDED = 'Not available now. Do not call it.';
 
-function toolSpec(tool: Tool): Json[] {
+function toolSpec(tool: Tool, points: CachePoints): Json[] {
   const { name, description, parameters, strict, cache } = asFunction(tool);
   const spec = defined({
     name,
@@ -90,7 +92,7 @@ function toolSpec(tool: Tool): Json[] {
     inputSchema: { json: argumentsSchema(parameters) },
     strict: strict === true ? true : undefined,
   });
-  return [{ toolSpec: spec }, ...cachePoint(cache)];
+  return [{ toolSpec: spec }, ...points('tool', cache)];
 }
 
 function choiceOf(choice: Exclude<ToolChoice, { mode: 'allowed' | 'none' }>): Json {
@@ -99,9 +101,6 @@ function choiceOf(choice: Exclude<ToolChoice, { mode: 'allowed' | 'none' }>): Js
 }
 
 // Parameters that models take each in their own way (Bedrock user guide, "Inference request parameters").
-
-const isClaude = (model: string): boolean => model.includes('anthropic.');
-const isNova = (model: string): boolean => model.includes('amazon.nova');
 
 function topKFields(model: string, topK: number | undefined): Json {
   if (topK === undefined) return {};

@@ -14,8 +14,9 @@ export const cacheMarks: CacheMarks = {
   tools: (body) => ({ list: body.get('tools'), put: (tools) => body.set('tools', tools) }),
 };
 
-/** Blocks that cannot have a mark (Anthropic, "Prompt caching": "What cannot be cached"). */
+/** Blocks, and tools, that cannot have a mark (Anthropic, "Prompt caching": "What cannot be cached"). */
 export function isUnmarkable(block: unknown): boolean {
-  const { type, text } = membersOf(block);
-  return type === 'thinking' || type === 'redacted_thinking' || (type === 'text' && text === '');
+  const { type, text, defer_loading: isLoadedLater } = membersOf(block);
+  const isThinking = type === 'thinking' || type === 'redacted_thinking';
+  return isThinking || (type === 'text' && text === '') || isLoadedLater === true;
 }

@@ -142,12 +142,18 @@ function readToolResult(block: MemberReader): ToolResultPart {
 }
 
 function readResultBlock(block: MemberReader): ToolResultPart['parts'][number] {
-  switch (block.requiredChoice('type', ['text', 'image', 'document'])) {
+  switch (block.requiredChoice('type', ['text', 'image', 'document', 'tool_reference'])) {
     case 'text':
       return readText(block);
     case 'image':
       return readImage(block);
     case 'document':
       return readDocument(block);
+    case 'tool_reference':
+      return defined({
+        type: 'text' as const,
+        text: `The tool ${block.requiredText('tool_name')} is available now.`,
+        cache: readCacheMark(block),
+      });
   }
 }

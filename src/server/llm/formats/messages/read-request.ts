@@ -5,11 +5,13 @@ import { defined } from '../../chat/defined.ts';
 import { type MemberReader, readMembers } from '../../chat/member-reader.ts';
 import { isStrictSchema } from '../../chat/strict-schema.ts';
 import { isAccounting } from './accounting.ts';
+import { foundTools } from './found-tools.ts';
 import { CONTEXT_EDIT_HINTS, REQUEST_HINTS, TOOL_HINTS } from './hints.ts';
 import { readMessage, readText } from './read-message.ts';
 
 /** Reads the body of `POST /messages`. */
 export function readRequest(body: Json): ChatRequest {
+  const found = foundTools(body);
   return readMembers(body, '', (members) => {
     members.skip(REQUEST_HINTS);
     members.only('speed', 'standard');
@@ -19,7 +21,7 @@ export function readRequest(body: Json): ChatRequest {
       model: members.requiredText('model'),
       system: members.textOrObjects('system', plainText, readInstructions) ?? [],
       turns: members.requiredObjects('messages', readMessage),
-      tools: members.objects('tools', readTool),
+      tools: members.objects('tools', (tool) => readTool(tool, found)).flat(),
       ...members.object('tool_choice', readToolChoice),
       maxTokens: members.number('max_tokens'),
       temperature: members.number('temperature'),
@@ -103,12 +105,13 @@ function readReasoning(members: MemberReader, effort: Reasoning['effort']): Reas
 
 const DISPLAY = { enabled: 'summarized', adaptive: 'omitted', disabled: 'omitted' } as const;
 
-function readTool(tool: MemberReader): Tool {
+/** None if the tool is loaded later. */
+function readTool(tool: MemberReader, found: ReadonlySet<unknown>): Tool[] {
   tool.only('type', 'custom');
-  tool.only('defer_loading', false);
+  const isLoadedLater = tool.flag('defer_loading') === true;
   tool.only('allowed_callers', ['direct']);
   tool.skip(TOOL_HINTS);
-  return defined({
+  const read = defined({
     kind: 'function' as const,
     name: tool.requiredText('name'),
     description: tool.text('description'),
@@ -116,6 +119,7 @@ function readTool(tool: MemberReader): Tool {
     strict: tool.flag('strict'),
     cache: readCacheMark(tool),
   });
+  return isLoadedLater && !found.has(read.name) ? [] : [read];
 }
 
 function readToolChoice(choice: MemberReader): Pick<ChatRequest, 'toolChoice' | 'parallelToolCalls'> {
