@@ -3,7 +3,7 @@ import { requireInstalled } from '../../credentials/cloud/cloud-package.ts';
 import { googleTokens } from '../../credentials/cloud/google-token.ts';
 import type { CallTarget } from '../chat/chat-format.ts';
 import { generateContent } from '../formats/generate-content/index.ts';
-import { isAccounting } from '../formats/messages/accounting.ts';
+import { withoutAccounting } from '../formats/messages/accounting.ts';
 import { JsonBody } from '../request/json-body.ts';
 import { defineProvider, type OutgoingRequest, type PathInput, type ProviderFormat } from './provider.ts';
 
@@ -107,9 +107,18 @@ async function prepareClaude(request: OutgoingRequest): Promise<void> {
   const changed = await JsonBody.parse(Buffer.from(body));
   changed.set('anthropic_version', 'vertex-2023-10-16');
   if (format === 'messages') changed.remove('model');
-  const system = elementsOf(changed.get('system'));
-  const instructions = system.filter((block) => !isAccounting(membersOf(block)['text']));
-  if (instructions.length === 0 && system.length > 0) changed.remove('system');
-  else if (instructions.length < system.length) changed.set('system', instructions);
+  const instructions = instructionsIn(changed.get('system'));
+  if (instructions.length === 0) changed.remove('system');
+  else changed.set('system', instructions);
   request.body = changed.encode();
+}
+
+function instructionsIn(system: unknown): string | unknown[] {
+  if (typeof system === 'string') return withoutAccounting(system);
+  return elementsOf(system).flatMap((block) => {
+    const { text, ...others } = membersOf(block);
+    if (typeof text !== 'string') return [block];
+    const kept = withoutAccounting(text);
+    return kept === '' && text !== '' ? [] : [{ ...others, text: kept }];
+  });
 }

@@ -226,8 +226,14 @@ describe('texts and files', () => {
       expect(JSON.stringify(sent).includes('billing')).toBe(provider === 'messages');
       const alone = await ask('messages', provider, { ...request, system: [accounting] }, HELLO[provider]);
       expect(JSON.stringify(alone.sent).includes('billing')).toBe(provider === 'messages');
-      if (provider !== 'messages')
-        expect(alone.sent).toEqual((await ask('messages', provider, request, HELLO[provider])).sent);
+      if (provider === 'messages') return;
+      expect(alone.sent).toEqual((await ask('messages', provider, request, HELLO[provider])).sent);
+      const inOne = `${accounting.text}\n\nYou are Claude Code.`;
+      for (const system of [inOne, [{ type: 'text', text: inOne }]]) {
+        const { sent } = await ask('messages', provider, { ...request, system }, HELLO[provider]);
+        expect(JSON.stringify(sent)).toContain('"You are Claude Code."');
+        expect(JSON.stringify(sent)).not.toContain('billing');
+      }
     },
   );
 

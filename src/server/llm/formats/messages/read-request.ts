@@ -4,7 +4,7 @@ import type { Json } from '../../chat/chat-format.ts';
 import { defined } from '../../chat/defined.ts';
 import { type MemberReader, readMembers } from '../../chat/member-reader.ts';
 import { isStrictSchema } from '../../chat/strict-schema.ts';
-import { isAccounting } from './accounting.ts';
+import { withoutAccounting } from './accounting.ts';
 import { foundTools } from './found-tools.ts';
 import { CONTEXT_EDIT_HINTS, REQUEST_HINTS, TOOL_HINTS } from './hints.ts';
 import { readMessage, readText } from './read-message.ts';
@@ -19,7 +19,7 @@ export function readRequest(body: Json): ChatRequest {
     const { effort, output } = members.object('output_config', readOutputConfig) ?? {};
     return defined({
       model: members.requiredText('model'),
-      system: members.textOrObjects('system', plainText, readInstructions) ?? [],
+      system: members.textOrObjects('system', plainInstructions, readInstructions) ?? [],
       turns: members.requiredObjects('messages', readMessage),
       tools: members.objects('tools', (tool) => readTool(tool, found)).flat(),
       ...members.object('tool_choice', readToolChoice),
@@ -39,13 +39,14 @@ export function readRequest(body: Json): ChatRequest {
   });
 }
 
-function readInstructions(block: MemberReader): TextPart | readonly TextPart[] {
+function readInstructions(block: MemberReader): readonly TextPart[] {
   const part = readText(block);
-  return isAccounting(part.text) ? [] : part;
+  const text = withoutAccounting(part.text);
+  return text === '' && part.text !== '' ? [] : [{ ...part, text }];
 }
 
-function plainText(text: string): TextPart {
-  return { type: 'text', text };
+function plainInstructions(text: string): TextPart {
+  return { type: 'text', text: withoutAccounting(text) };
 }
 
 function readStop(members: MemberReader): readonly string[] | undefined {
