@@ -184,6 +184,34 @@ describe('results of tools', () => {
   });
 });
 
+// anomalyco/opencode#1680, jundot/omlx#1997
+test.each([
+  ['mistral-large-latest', /^[A-Za-z0-9]{9}$/],
+  ['mistralai/Devstral-Small-2507', /^[A-Za-z0-9]{9}$/],
+  ['qwen3-coder', /^(?:toolu_01A09q90qw90lq917835lq9|D681PevKs)$/],
+])('%s gets ids of tool calls that it accepts, those of other models too', async (model, allowed) => {
+  const [other, own] = ['toolu_01A09q90qw90lq917835lq9', 'D681PevKs'];
+  const use = (id: string) => ({ type: 'tool_use', id, name: 'weather', input: {} });
+  const result = (id: string) => ({ type: 'tool_result', tool_use_id: id, content: id });
+  const request = {
+    model,
+    max_tokens: 50,
+    tools: [{ name: 'weather', input_schema: weather.parameters }],
+    messages: [
+      user('Weather?'),
+      { role: 'assistant', content: [use(other), use(own)] },
+      user([result(other), result(own)]),
+    ],
+  };
+  const { status, sent } = await ask('messages', 'completions', request, HELLO.completions);
+  expect(status).toBe(200);
+  const [, { tool_calls: calls }, ...results] = sent.messages as Loose[];
+  const ids: string[] = calls.map(({ id }: Loose) => id);
+  for (const id of ids) expect(id).toMatch(allowed);
+  expect(ids[1]).toBe(own);
+  expect(results.map(({ tool_call_id: id }) => id)).toEqual(ids);
+});
+
 describe('texts and files', () => {
   // maximhq/bifrost#3747
   test('Bedrock gets no empty texts', async () => {

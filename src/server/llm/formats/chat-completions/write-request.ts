@@ -8,6 +8,7 @@ import { offeredTools } from '../../chat/offered-tools.ts';
 import { refuseMembers } from '../../chat/refusals.ts';
 import { joinTexts } from '../../chat/turns.ts';
 import { USER_LENGTH } from '../openai-error.ts';
+import { withAcceptedCallIds } from './mistral-call-ids.ts';
 import { writeTurns } from './write-turns.ts';
 
 /**
@@ -18,9 +19,10 @@ export function writeRequest(request: ChatRequest): Json {
   refuseMembers(request, ['logprobs']);
   const { tools, toolChoice } = offeredTools(request);
   const system = joinTexts(request.system);
+  const turns = withAcceptedCallIds(request.turns, request.model);
   return defined({
     model: request.model,
-    messages: [...(system === '' ? [] : [{ role: 'system', content: system }]), ...writeTurns(request.turns)],
+    messages: [...(system === '' ? [] : [{ role: 'system', content: system }]), ...writeTurns(turns)],
     tools: tools.length === 0 ? undefined : tools.map(writeTool),
     tool_choice: toolChoice === undefined ? undefined : writeToolChoice(toolChoice),
     parallel_tool_calls:
