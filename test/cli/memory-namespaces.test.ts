@@ -61,6 +61,9 @@ gateways:
     return ((await response.json()) as { turns?: unknown[] }).turns?.length ?? 0;
   };
   expect([await turns('alice'), await turns('auth0|bob'), await turns('default')]).toEqual([1, 1, 0]);
+  expect(memory.stderr).toContain(
+    '  embedder  builtin, which compares words\n  keys      none of namespaces: each call must name one (MEMORY_NAMESPACES)\n',
+  );
 });
 
 test('memory serve with keys of namespaces needs no other key, and prints none', async () => {
@@ -91,6 +94,7 @@ test('memory serve with keys of namespaces needs no other key, and prints none',
   const stats = await (await api({ authorization: 'Bearer alice-key' })).json();
   expect(stats).toMatchObject({ turns: 1 });
   expect(memory.stderr).not.toContain('alice-key');
+  expect(memory.stderr).toContain('  keys      each namespace has its own (MEMORY_NAMESPACE_KEYS)\n');
 });
 
 test('memory-adapter stdio --namespace puts every call in that namespace', async () => {

@@ -136,7 +136,7 @@ describe('agctl memory serve', () => {
     expect(turns).toMatchObject([{ content: 'over the socket' }]);
   });
 
-  test.each([
+  test.each<[Record<string, string>, string]>([
     [
       { MEMORY_DATABASE_URL: 'mysql://u:pw-canary@127.0.0.1:1/x' },
       'expected `postgres://user:password@host:5432',
@@ -145,6 +145,11 @@ describe('agctl memory serve', () => {
     [{ MEMORY_DATABASE_URL: 'postgres://u:pw-canary%zz@127.0.0.1:1/x' }, 'in a password, write `@` as `%40`'],
     [{ MEMORY_DATA_DIR: 'a-file' }, 'its folder is a file, or below one: name a folder with --data'],
     [{ MEMORY_DATA_DIR: 'a-file/inside' }, 'its folder is a file, or below one: name a folder with --data'],
+    // A recursive `mkdir` of Node.js never returns there; macOS has no such folder.
+    [
+      { MEMORY_DATA_DIR: '/proc/x/y' },
+      process.platform === 'linux' ? 'its folder cannot be created there' : '',
+    ],
   ])('a store of %j is exit code 1 and says what was expected', async (env, message) => {
     await using folder = await temporaryFolder();
     writeFileSync(join(folder.path, 'a-file'), '');

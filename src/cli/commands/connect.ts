@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import type { ClientSettings } from '../../core/clients/client.ts';
@@ -8,6 +8,7 @@ import { settingText } from '../../core/clients/setting-text.ts';
 import { messageOf } from '../../core/errors.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { escapeControls } from '../../core/log.ts';
+import { makeFolder } from '../../core/make-folder.ts';
 import { replaceFile } from '../../core/replace-file.ts';
 import { nearest } from '../../core/suggest.ts';
 import { readConfigFile } from '../../server/config/load.ts';
@@ -260,7 +261,7 @@ function change({ setting, settings, shown, options, context }: Change): void {
     return;
   }
   try {
-    mkdirSync(dirname(settings), { recursive: true });
+    makeFolder(dirname(settings));
     const copy = before === '' ? undefined : backupOf(settings);
     if (copy !== undefined) copyFileSync(settings, copy);
     // The client may have changed its file in the meantime.

@@ -1,4 +1,4 @@
-import { createWriteStream, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { createWriteStream, existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { DATABASE_FILE, namespaceFolder } from '../../adapter/memory/sqlite/namespace-folder.ts';
@@ -6,6 +6,7 @@ import { DEFAULT_NAMESPACE, isNamespace } from '../../adapter/namespace.ts';
 import { messageOf } from '../../core/errors.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { elementsOf, membersOf } from '../../core/foreign.ts';
+import { makeFolder } from '../../core/make-folder.ts';
 import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import { counted } from '../../core/render/counted.ts';
 import type { Run } from '../context.ts';
@@ -80,7 +81,7 @@ async function copy(get: Get, namespace: string, path: string): Promise<void> {
   const bytes = streamOf(await get(`/${encodeURIComponent(namespace)}/backup`));
   const partial = `${path}.partial`;
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    makeFolder(dirname(path), 0o700);
     // On disk before it gets its name.
     const file = createWriteStream(partial, { mode: 0o600, flush: true });
     await pipeline(bytes, file);

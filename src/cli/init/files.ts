@@ -1,9 +1,10 @@
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { messageOf } from '../../core/errors.ts';
 import { CommandError } from '../../core/exit-codes.ts';
 import { escapeControls } from '../../core/log.ts';
+import { makeFolder } from '../../core/make-folder.ts';
 import { PACKAGE_ROOT } from '../../core/package-root.ts';
 import { DEFAULT_CONFIG_FILE } from '../config-file.ts';
 import { isInNpxCache } from '../invocation.ts';
@@ -32,7 +33,7 @@ export function newFiles(folder: string, shown: (path: string) => string): { con
 /** Writes a file that does not exist; with `isPrivate`, nobody else can read it. @throws CommandError */
 export function writeNew(path: string, text: string, folder: string, isPrivate = false): void {
   try {
-    mkdirSync(folder, { recursive: true });
+    makeFolder(folder);
     writeFileSync(path, text, { flag: 'wx', mode: isPrivate ? 0o600 : 0o644 });
     if (isPrivate) chmodSync(path, 0o600);
   } catch (error) {

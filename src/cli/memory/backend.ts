@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { FastifyInstance } from 'fastify';
+import type { CallerRules } from '../../adapter/caller.ts';
 import { dataHome } from '../../adapter/memory/data-home.ts';
 import { embedderFrom } from '../../adapter/memory/embed/from-environment.ts';
 import type { Extractor } from '../../adapter/memory/extract/chat-extractor.ts';
@@ -37,7 +38,7 @@ export interface OpenBackend {
   readonly key: string | undefined;
   /** What its search compares. */
   readonly searchKind: SearchKind;
-  /** Banner lines that name the store and the documents folder. */
+  /** Banner lines that name the store, the documents folder, the embedder and what separates namespaces. */
   readonly lines: readonly string[];
 }
 
@@ -111,8 +112,21 @@ export async function openBackend(
     docsFolder === undefined || isDocsReachable
       ? (docsFolder ?? 'none')
       : `${docsFolder} (of the namespace \`default\`, which no key reaches: add \`default: KEY\` to MEMORY_NAMESPACE_KEYS)`;
-  const lines = [`data      ${where}`, `docs      ${docs}`, ...extractionLine(context, indexesChat)];
+  const lines = [
+    `data      ${where}`,
+    `docs      ${docs}`,
+    `embedder  ${embedder.isImmediate ? 'builtin, which compares words' : `${embedder.id}, which compares meaning`}`,
+    `keys      ${keysText(rules)}`,
+    ...extractionLine(context, indexesChat),
+  ];
   return { app, memories, key, searchKind, lines };
+}
+
+/** Whether a caller gets a namespace by its key, or chooses one. */
+function keysText({ namespaceKeys, requiresNamespace }: Omit<CallerRules, 'key'>): string {
+  if (namespaceKeys !== undefined) return 'each namespace has its own (MEMORY_NAMESPACE_KEYS)';
+  if (requiresNamespace === true) return 'none of namespaces: each call must name one (MEMORY_NAMESPACES)';
+  return 'none of namespaces: a call may name any';
 }
 
 /** That texts are sent to a model, and which. */

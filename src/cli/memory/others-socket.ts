@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, rmSync } from 'node:fs';
+import { chmodSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
@@ -10,6 +10,7 @@ import { CommandError } from '../../core/exit-codes.ts';
 import { membersOf, numberIn, parseJson } from '../../core/foreign.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
+import { makeFolder } from '../../core/make-folder.ts';
 
 /** What the process that owns a memory tells others. */
 interface Owner {
@@ -68,7 +69,7 @@ export async function listenForOthers(
   });
   await app.ready();
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    makeFolder(folder, 0o700);
     chmodSync(folder, 0o700);
     // The socket of an owner that was killed.
     rmSync(path, { force: true });

@@ -1,8 +1,9 @@
-import { existsSync, mkdirSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { makeFolder } from '../../core/make-folder.ts';
 import { createPrivateDatabase } from '../../core/private-files.ts';
 import { RESULT, resultCode } from '../../core/sqlite-result.ts';
 import type { DatabaseSchema, SqlRow, Statement, StatementResult } from '../kernel/database.ts';
@@ -122,7 +123,7 @@ function createFile({ path, mustExist }: SqliteFileOptions): void {
       `${path} does not exist`,
       'correct the path, or remove `mode=rw`: then the file is created',
     );
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  makeFolder(dirname(path), 0o700);
   createPrivateDatabase(path);
 }
 

@@ -4,7 +4,6 @@ import {
   copyFileSync,
   existsSync,
   fsyncSync,
-  mkdirSync,
   openSync,
   readSync,
   renameSync,
@@ -14,6 +13,7 @@ import {
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { messageOf } from '../../core/errors.ts';
+import { makeFolder } from '../../core/make-folder.ts';
 import { createPrivateDatabase } from '../../core/private-files.ts';
 import { copyDatabase } from '../../core/sqlite-copy.ts';
 import { RESULT, resultCode } from '../../core/sqlite-result.ts';
@@ -58,7 +58,7 @@ export function restoreSqlite(
   const kept = isThere ? keepPresent(path, backupPath(path, new Date())) : undefined;
   const partial = `${path}.partial`;
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    makeFolder(dirname(path), 0o700);
     rmSync(partial, { force: true });
     createPrivateDatabase(partial);
     copyFileSync(from, partial);

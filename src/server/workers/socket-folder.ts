@@ -1,7 +1,8 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { messageOf } from '../../core/errors.ts';
+import { makeFolder } from '../../core/make-folder.ts';
 
 /** Bytes of a path of a Unix socket, without its terminator (macOS; Linux has four more). */
 const SOCKET_PATH = 103;
@@ -27,7 +28,7 @@ export class SocketFolder {
 
   /** Returns the prefix of the sockets of a worker, after creating the folder again if something has removed it. */
   prefix(worker: number, start: number): string {
-    mkdirSync(this.#path, { recursive: true, mode: 0o700 });
+    makeFolder(this.#path, 0o700);
     return join(this.#path, `${worker}.${start}.`);
   }
 

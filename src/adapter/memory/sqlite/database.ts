@@ -1,9 +1,10 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { AppError, messageOf } from '../../../core/errors.ts';
 import { errorCode, membersOf, parseJson } from '../../../core/foreign.ts';
+import { makeFolder } from '../../../core/make-folder.ts';
 import { createPrivateDatabase } from '../../../core/private-files.ts';
 import { RESULT, resultCode } from '../../../core/sqlite-result.ts';
 import { damaged, openError } from './errors.ts';
@@ -34,7 +35,7 @@ export function openDatabase(path: string): OpenDatabase {
   let owned = false;
   let recovered = false;
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    makeFolder(dirname(path), 0o700);
     createPrivateDatabase(path);
     database = new DatabaseSync(path, { timeout: LOCK_TIMEOUT });
     own(database, path);

@@ -71,6 +71,7 @@ const NOT_WRITABLE = 'cannot be written: allow this user to write the file and i
 const FOLDER_PROBLEMS: ReadonlyMap<string, string> = new Map([
   ['EEXIST', 'its folder is a file, or below one: name a folder with --data'],
   ['ENOTDIR', 'its folder is a file, or below one: name a folder with --data'],
+  ['ENOENT', 'its folder cannot be created there: name another folder with --data'],
   ['EACCES', NOT_WRITABLE],
   ['EROFS', NOT_WRITABLE],
 ]);

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { AppError, messageOf } from '../../../core/errors.ts';
 import { errorCode, membersOf } from '../../../core/foreign.ts';
+import { makeFolder } from '../../../core/make-folder.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { RESULT, resultCode } from '../../../core/sqlite-result.ts';
 import { DEFAULT_NAMESPACE } from '../../namespace.ts';
@@ -153,7 +154,7 @@ export class NamespaceFiles {
     if (file !== undefined) this.#close(namespace, file);
     const spaces = join(this.#folder, NAMESPACES_FOLDER);
     const removed = join(spaces, `${REMOVED}${randomUUID()}`);
-    mkdirSync(spaces, { recursive: true, mode: 0o700 });
+    makeFolder(spaces, 0o700);
     renameSync(namespaceFolder(this.#folder, namespace), removed);
     this.#names.delete(namespace);
     rmSync(removed, { recursive: true, force: true });

@@ -1,10 +1,11 @@
-import { mkdirSync, readFileSync, type Stats, statSync } from 'node:fs';
+import { readFileSync, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Document, parse, visit } from 'yaml';
 import { messageOf } from '../../../core/errors.ts';
 import { shownValue } from '../../../core/foreign.ts';
 import { LIMITS, type Limits } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
+import { makeFolder } from '../../../core/make-folder.ts';
 import { replaceFile } from '../../../core/replace-file.ts';
 import { canonical, definitionIn, hashOf, type ToolDefinition } from './definition.ts';
 import { hasHidden, withVisible } from './hidden-characters.ts';
@@ -134,7 +135,7 @@ export class PinFile {
 
   #write(pins: Pins): void {
     const text = Buffer.from(textOf(pins));
-    mkdirSync(dirname(this.path), { recursive: true });
+    makeFolder(dirname(this.path));
     replaceFile(this.path, text.length > LIMITS.toolPinsBytes ? Buffer.from(textOf(hashesOf(pins))) : text);
     this.#version = versionOf(statSync(this.path));
     this.#pins = pins;

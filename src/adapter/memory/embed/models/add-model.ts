@@ -1,10 +1,11 @@
 import { existsSync, rmSync } from 'node:fs';
-import { mkdir, mkdtemp, open, readdir, rename, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, open, readdir, rename, stat, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { AppError } from '../../../../core/errors.ts';
 import { errorCode } from '../../../../core/foreign.ts';
+import { makeFolder } from '../../../../core/make-folder.ts';
 import { createOnnxEmbedder } from '../onnx/onnx-embedder.ts';
 import { runtimeProblem } from '../onnx/runtime.ts';
 import { checkSentenceModel } from '../onnx/sentence-model.ts';
@@ -50,7 +51,7 @@ export async function addModel(
   const found = findModel(shown, await source.list(), file);
   const name = given ?? nameFrom(found.name ?? sourceName);
   if (!isModelName(name)) refuseSource(shown, 'gives no name for the model: choose one with --name');
-  await mkdir(models, { recursive: true, mode: 0o700 });
+  makeFolder(models, 0o700);
   await removeLeftovers(models);
   const partial = await mkdtemp(join(models, `${PARTIAL}${process.pid}@${HOST}-`));
   try {

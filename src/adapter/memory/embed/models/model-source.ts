@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { AppError } from '../../../../core/errors.ts';
+import { makeFolder } from '../../../../core/make-folder.ts';
 import { MEMORY_STORE_LIMITS } from '../../../../core/memory-limits.ts';
 import type { StoredFile } from './manifest.ts';
 
@@ -60,7 +60,7 @@ export async function storeFile(
 ): Promise<StoredFile> {
   const hash = createHash('sha256');
   let bytes = 0;
-  await mkdir(dirname(target), { recursive: true, mode: 0o700 });
+  makeFolder(dirname(target), 0o700);
   await pipeline(
     content,
     async function* (chunks: AsyncIterable<Uint8Array>) {
