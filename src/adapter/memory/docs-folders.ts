@@ -145,15 +145,22 @@ async function hasHalf(
   let same = 0;
   for (const { id, key } of documents) {
     signal.throwIfAborted();
-    const file = byPath.get(docsPlace(key).path);
+    const { path } = docsPlace(key);
+    const file = byPath.get(path);
     if (file === undefined) continue;
     const [stored] = await store.entities([id]);
     const hash = stored?.metadata['contentHash'];
     const text = await readDocument(file).catch(() => undefined);
-    // Documents of an earlier version have no hash.
-    if (text !== undefined && (hash === undefined || contentHash(text) === hash)) same += 1;
+    if (text !== undefined && (hash === contentHash(text) || hash === hashOfRelease020(path, text)))
+      same += 1;
   }
   return same > 0 && same >= enough;
+}
+
+/** Releases until 0.2.0, which kept no folders, hashed the path of a document with its text. */
+function hashOfRelease020(path: string, text: string): string {
+  // The title and the source, which documents of a docs folder did not have, came before it.
+  return contentHash(`${JSON.stringify([null, null, path])}\0${text}`);
 }
 
 /** Metadata of an entity, with the place of its document as readers know it. */

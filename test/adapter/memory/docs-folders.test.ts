@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto';
 import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { siteBaseIn } from '../../../src/adapter/memory/markdown/links.ts';
 import { cli } from '../../kit/cli.ts';
@@ -171,12 +173,15 @@ describe('two docs folders in one memory', () => {
     }
   });
 
-  test('documents of a version that kept no folder belong to the folder that has them', async () => {
+  test('documents of a release that kept no folder (0.2.0) belong to the folder that has them', async () => {
     await using kit = await projects();
+    let data: string;
     {
       await using first = await kit.serving(kit.a);
       await first.memory.store.setNote('docs-folders', {});
+      ({ data } = first);
     }
+    hashAsRelease020(join(data, 'memory.db'));
     {
       await using second = await kit.serving(kit.b);
       expect(await sync(second)).toMatchObject({ added: 2, removed: 0 });
@@ -187,6 +192,20 @@ describe('two docs folders in one memory', () => {
     expect(await first.memory.store.documents('docs_dir')).toHaveLength(4);
   });
 });
+
+/** Release 0.2.0 and earlier ones hashed the title, source and path of a document with its text. */
+function hashAsRelease020(file: string): void {
+  using database = new DatabaseSync(file);
+  const write = database.prepare(
+    "UPDATE memory_entities SET metadata = json_set(metadata, '$.contentHash', ?) WHERE json_extract(metadata, '$.path') = ? AND type = 'doc_file'",
+  );
+  for (const [path, text] of Object.entries(A)) {
+    const hash = createHash('sha256')
+      .update(`${JSON.stringify([null, null, path])}\0${text}`)
+      .digest('hex');
+    expect(write.run(hash, path).changes).toBe(1);
+  }
+}
 
 test('query_graph finds a document by everything that a citation or an address of it can be', async () => {
   await using backend = await memoryBackend({
