@@ -142,6 +142,8 @@ export class DatabaseSpending implements SpendingStore {
   }
 
   async spent(starts: readonly number[], limit: number): Promise<readonly SpentRow[]> {
+    // PostgreSQL has no empty list.
+    if (starts.length === 0) return [];
     const marks = starts.map(() => '?').join(', ');
     const table = this.#database.kind === 'sqlite' ? 'agctl_spending_totals' : 'agctl_spending';
     const rows = await this.#database.query(

@@ -84,6 +84,7 @@ describe.each([
     const second = await store.exchange([{ ...a, amount: -2 }], [b, { counter: 'unknown', start: 0 }]);
     expect(second.totals).toEqual([3, 7_000_000_000_000, 0]);
     expect(await store.spent([0], 10)).toEqual([{ ...a, spent: 3 }]);
+    expect(await store.spent([], 10)).toEqual([]);
     await store.exchange([{ ...c, amount: 1 }], []);
     await store.prune(HOUR, Date.now());
     expect(await store.spent([0, b.start, c.start], 10)).toEqual([
