@@ -109,6 +109,11 @@ browserTest(
     await using ui = await open(browser);
     const { page, file } = ui;
     await typeAfter(page, '# what we serve', ', and more');
+    // What is not saved is still there after a look at another page.
+    await page.getByRole('link', { name: 'CEL' }).click();
+    await page.getByRole('heading', { name: 'CEL', level: 1 }).waitFor();
+    await page.goBack();
+    await editorOf(page).getByText('# what we serve, and more').waitFor();
     writeFileSync(file, `${YAML}# theirs\n`);
     await page.getByRole('button', { name: 'Save …' }).click();
     await page.getByRole('button', { name: 'Write the file' }).click();

@@ -35,8 +35,12 @@ browserTest(
     await page.getByLabel('Name').fill('ann-laptop');
     await page.getByLabel('Models (').fill('acme-*, other');
     await page.getByLabel('Budgets (').fill('1000tokens/day');
-    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByRole('button', { name: 'Create' }).dblclick();
     await page.getByText('It is not shown again').waitFor();
+    // It stays until there is another one.
+    await page.getByLabel('Name').fill('ann-laptop');
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByRole('alert').getByText('exists').waitFor();
     const secret = await page.locator('.command pre').innerText();
     const authorization = `Bearer ${secret}`;
     expect((await chat(gate, { ...CHAT, max_tokens: 20 }, { authorization })).status).toBe(200);

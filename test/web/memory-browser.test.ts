@@ -97,6 +97,11 @@ browserTest(
     await page.keyboard.press('Enter');
     await page.getByRole('button', { name: 'Edit likes coffee' }).waitFor();
     expect(await stored('Ada')).toEqual([HOSTILE, 'lives in London', 'likes coffee']);
+    // Not stored without its end.
+    await page.getByLabel('New observation').fill('long '.repeat(4_000));
+    await page.getByRole('button', { name: 'Add' }).first().click();
+    await page.getByRole('alert').getByText('16384 characters').waitFor();
+    await page.getByLabel('New observation').fill('');
     await page.getByLabel('New relation').fill('teaches');
     await page.getByLabel('To entity (name)').fill('Charles');
     await page.keyboard.press('Enter');
@@ -110,7 +115,9 @@ browserTest(
     await page.keyboard.press('u');
     await page.getByText('3 observations').waitFor();
     expect(await stored('Ada')).toContain('lives in London');
-    await page.getByRole('button', { name: 'Delete lives in London' }).click();
+    // Of a double click, the second one hits what has moved up.
+    await page.getByRole('button', { name: 'Delete lives in London' }).dblclick();
+    await page.getByText('2 observations').waitFor();
     const sent = page.waitForRequest(isSent('POST', '/graph'));
     await page.getByRole('button', { name: 'Dismiss' }).click();
     await sent;
@@ -172,9 +179,13 @@ browserTest('everything about a name is shown first and deleted after that', asy
   await backend.post('chat', { sessionId: 'liskov-chat', role: 'user', content: 'Who is Barbara Liskov?' });
   const { page } = await watchedPage(browser, backend.url);
   await page.goto(`${backend.url}/ui/forget`);
-  await page.getByLabel('Forget everything about').fill('barbara liskov');
-  await page.keyboard.press('Enter');
+  for (const about of ['nobody', 'barbara liskov']) {
+    await page.getByLabel('Forget everything about').fill(about);
+    await page.keyboard.press('Enter');
+    await page.waitForURL((url) => url.searchParams.get('about') === about);
+  }
   await page.getByRole('heading', { name: '1 entity, 1 turn' }).waitFor();
+  expect(await page.getByLabel('Forget everything about').count()).toBe(1);
   await page.getByText('Who is Barbara Liskov?').waitFor();
   await page.getByRole('button', { name: 'Forget all of this' }).click();
   await page.getByText('Deleted, unless you undo it').waitFor();

@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'react';
+import { type MouseEvent, useEffect, useRef } from 'react';
 import { ask } from '../shared/api.ts';
 import { createStore } from '../shared/store.ts';
 import { say } from '../shared/toasts.tsx';
@@ -51,6 +51,13 @@ export function deleteLater({ key, what, path, method = 'DELETE', body, done }: 
       ),
   });
 }
+
+/** Deletes an item of a list that is clicked. The second click of a double click hits the next item, which has moved up. */
+export const deleteOnClick =
+  (deletion: Deletion) =>
+  ({ detail }: MouseEvent): void => {
+    if (detail < 2) deleteLater(deletion);
+  };
 
 /**
  * Keys of what a page hides.

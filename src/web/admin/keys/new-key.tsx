@@ -13,25 +13,33 @@ interface Created {
 
 /** A form that creates a virtual key, and shows it once. */
 export function NewKey({ created }: { readonly created: () => void }): ReactNode {
-  const [state, setState] = useState<{ readonly made?: Created; readonly problem?: string }>({});
+  // Shown until there is another one: nobody can look it up.
+  const [made, setMade] = useState<Created>();
+  const [problem, setProblem] = useState<string>();
+  const [isSending, setSending] = useState(false);
   const submit = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
+    // The second click of a double click.
+    if (isSending) return;
     const form = event.currentTarget;
     const body = settingsOf(new FormData(form));
     if (typeof body === 'string') {
-      setState({ problem: body });
+      setProblem(body);
       return;
     }
-    ask<Created>('/api/keys', { method: 'POST', body }).then(
-      (made) => {
-        setState({ made });
-        form.reset();
-        created();
-      },
-      ({ message }: Error) => setState({ problem: message }),
-    );
+    setSending(true);
+    ask<Created>('/api/keys', { method: 'POST', body })
+      .then(
+        (key) => {
+          setMade(key);
+          setProblem(undefined);
+          form.reset();
+          created();
+        },
+        ({ message }: Error) => setProblem(message),
+      )
+      .finally(() => setSending(false));
   };
-  const { made, problem } = state;
   return (
     <section className="panel" aria-labelledby="new-key">
       <h2 id="new-key">New key</h2>

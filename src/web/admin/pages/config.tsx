@@ -9,6 +9,19 @@ import { type Fix, ProblemList, useVerdict } from '../config/problems.tsx';
 import { type ConfigFile, SaveBar } from '../config/save-bar.tsx';
 import '../config/config.css';
 
+/** What is not saved yet, for when the page is opened again. In another state of the file, its placeholders are other secrets. */
+let draft: { readonly hash: string | null; readonly text: string } | undefined;
+
+function keepDraft(kept: typeof draft): void {
+  draft = kept;
+  if (kept === undefined) removeEventListener('beforeunload', warn);
+  else addEventListener('beforeunload', warn);
+}
+
+const warn = (event: BeforeUnloadEvent): void => event.preventDefault();
+
+const textOf = (file: ConfigFile): string => file.text ?? file.loaded ?? '';
+
 /**
  * The configuration file: validates while the user types, shows differences from the active configuration, and saves.
  */
@@ -24,15 +37,16 @@ export function Config(): ReactNode {
 }
 
 function ConfigPage({ file, reload }: { readonly file: ConfigFile; readonly reload: () => void }): ReactNode {
-  const start = file.text ?? file.loaded ?? '';
-  const [text, setText] = useState(start);
+  const start = textOf(file);
+  const initial = useMemo(() => (draft?.hash === file.hash ? draft.text : textOf(file)), [file]);
+  const [text, setText] = useState(initial);
   const editor = useRef<Editor | undefined>(undefined);
   // The user reloaded the file, so the edits are discarded.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: also if its text is the same.
   useEffect(() => {
-    const fresh = file.text ?? file.loaded ?? '';
-    editor.current?.setText(fresh);
-    setText(fresh);
-  }, [file]);
+    editor.current?.setText(initial);
+    setText(initial);
+  }, [file, initial]);
   const line = Number(useLocation().query.get('line') ?? '0');
   const { verdict, error, isCurrent } = useVerdict(text);
   const marks = useMemo(
@@ -46,8 +60,10 @@ function ConfigPage({ file, reload }: { readonly file: ConfigFile; readonly relo
       })),
     [verdict],
   );
-  const isDirty = text !== start;
-  useWarningBeforeLeaving(isDirty);
+  useEffect(
+    () => keepDraft(text === start ? undefined : { hash: file.hash, text }),
+    [text, start, file.hash],
+  );
   return (
     <>
       <Notices file={file} />
@@ -55,12 +71,12 @@ function ConfigPage({ file, reload }: { readonly file: ConfigFile; readonly relo
         <div>
           <CodeEditor
             label="Configuration, YAML"
-            text={start}
+            text={initial}
             marks={marks}
             changed={setText}
             editor={editor}
             opened={() => {
-              if (line > 0) editor.current?.goTo(offsetOfLine(start, line));
+              if (line > 0) editor.current?.goTo(offsetOfLine(initial, line));
             }}
           />
           <SaveBar
@@ -69,7 +85,10 @@ function ConfigPage({ file, reload }: { readonly file: ConfigFile; readonly relo
             text={text}
             hasErrors={!isCurrent || (verdict?.errorCount ?? 1) > 0}
             restore={() => editor.current?.setText(start)}
-            reload={reload}
+            reload={() => {
+              keepDraft(undefined);
+              reload();
+            }}
           />
         </div>
         <div className="beside">
@@ -133,15 +152,6 @@ function changesOf(fixes: readonly Fix[]): Change[] {
     .map(({ range: { start, end }, text }) => ({ from: start.offset, to: end.offset, insert: text }))
     .sort((a, b) => a.from - b.from);
   return changes.filter(({ from }, index) => index === 0 || from >= (changes[index - 1]?.to ?? 0));
-}
-
-function useWarningBeforeLeaving(isDirty: boolean): void {
-  useEffect(() => {
-    if (!isDirty) return;
-    const warn = (event: BeforeUnloadEvent): void => event.preventDefault();
-    addEventListener('beforeunload', warn);
-    return () => removeEventListener('beforeunload', warn);
-  }, [isDirty]);
 }
 
 /** The offset of a line, counted from 1. */

@@ -4,7 +4,7 @@ import { count, counted, time } from '../../shared/format.ts';
 import { Link } from '../../shared/router.tsx';
 import { type Loaded, useLoaded } from '../../shared/use-loaded.ts';
 import { visible } from '../../shared/visible.ts';
-import { deleteLater, useDeletions } from '../deletions.ts';
+import { deleteOnClick, useDeletions } from '../deletions.ts';
 import { Content, Metadata } from '../graph/details.tsx';
 import { Mark } from '../graph/legend.tsx';
 import { API, type Entity, type Relation, type Surroundings } from '../model.ts';
@@ -160,13 +160,11 @@ function One({
           type="button"
           className="plain"
           aria-label={`Delete relation ${visible(relationType)} ${isOut ? 'to' : 'from'} ${visible(other.name)}`}
-          onClick={() =>
-            deleteLater({
-              key: keyOf(edge),
-              what: `${visible(from.name)} → ${visible(relationType)} → ${visible(to.name)}`,
-              path: `${API}/relations?${new URLSearchParams({ from: from.name, to: to.name, relationType })}`,
-            })
-          }
+          onClick={deleteOnClick({
+            key: keyOf(edge),
+            what: `${visible(from.name)} → ${visible(relationType)} → ${visible(to.name)}`,
+            path: `${API}/relations?${new URLSearchParams({ from: from.name, to: to.name, relationType })}`,
+          })}
         >
           Delete
         </button>

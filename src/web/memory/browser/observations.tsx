@@ -1,8 +1,7 @@
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { counted } from '../../shared/format.ts';
 import { visible } from '../../shared/visible.ts';
-import { deleteLater } from '../deletions.ts';
+import { deleteOnClick } from '../deletions.ts';
 import { API, type Entity } from '../model.ts';
 import { Unreachable } from '../placeholder.tsx';
 import { useChange } from './change.ts';
@@ -67,15 +66,13 @@ export function Observations({ entity, hidden, changed }: Props): ReactNode {
                   type="button"
                   className="plain"
                   aria-label={`Delete ${visible(text)}`}
-                  onClick={() =>
-                    deleteLater({
-                      key: keyOf(entity, text),
-                      what: `“${visible(text.slice(0, 60))}${text.length > 60 ? '…' : ''}”`,
-                      path: `${API}/graph`,
-                      method: 'POST',
-                      body: { deleteObservations: [{ entityName: entity.name, observations: [text] }] },
-                    })
-                  }
+                  onClick={deleteOnClick({
+                    key: keyOf(entity, text),
+                    what: `“${visible(text.slice(0, 60))}${text.length > 60 ? '…' : ''}”`,
+                    path: `${API}/graph`,
+                    method: 'POST',
+                    body: { deleteObservations: [{ entityName: entity.name, observations: [text] }] },
+                  })}
                 >
                   Delete
                 </button>
@@ -88,7 +85,8 @@ export function Observations({ entity, hidden, changed }: Props): ReactNode {
       <form className="row" onSubmit={add}>
         <label className="wide">
           New observation
-          <textarea name="text" rows={2} maxLength={MEMORY_STORE_LIMITS.observationLength} required />
+          {/* Without `maxLength`, with which a browser cuts what is pasted and says nothing. */}
+          <textarea name="text" rows={2} required />
         </label>
         <button type="submit">Add</button>
       </form>
@@ -124,7 +122,6 @@ function Edit({
         <textarea
           name="text"
           rows={3}
-          maxLength={MEMORY_STORE_LIMITS.observationLength}
           defaultValue={text}
           required
           // biome-ignore lint/a11y/noAutofocus: it replaces the button that had the focus.

@@ -19,7 +19,7 @@ export function Forget(): ReactNode {
   };
   return (
     <>
-      <form key={about} className="row" onSubmit={submit}>
+      <form key={`about ${about}`} className="row" onSubmit={submit}>
         <label className="wide">
           Forget everything about
           <input
