@@ -212,6 +212,36 @@ test.each([
   expect(results.map(({ tool_call_id: id }) => id)).toEqual(ids);
 });
 
+// openai/codex#33551, MetaFARS/codex-relay#60: without a key of OpenAI, what Codex calls encrypted is the text.
+test.each(['completions', 'messages', 'generateContent'] as const)(
+  'what agents of Codex tell each other reaches %s, unless OpenAI has encrypted it',
+  async (provider) => {
+    const message = (text: string) => ({
+      type: 'agent_message',
+      id: 'amsg_1',
+      author: '/root',
+      recipient: '/root/list_files',
+      content: [
+        { type: 'input_text', text: 'Message Type: NEW_TASK' },
+        { type: 'encrypted_content', encrypted_content: text },
+      ],
+    });
+    const { status, sent } = await ask(
+      'responses',
+      provider,
+      { input: [message('List them.')] },
+      HELLO[provider],
+    );
+    expect(status).toBe(200);
+    const turn = sent.messages?.[0] ?? sent.contents[0];
+    expect(turn.role).toBe('user');
+    expect(JSON.stringify(turn)).toMatch(/NEW_TASK.*List them\./);
+    const encrypted = await ask('responses', provider, { input: [message('gAAAAABl0Z2')] }, HELLO[provider]);
+    expect(encrypted.status).toBe(400);
+    expect(encrypted.text).toContain('input[0].content[1].encrypted_content');
+  },
+);
+
 describe('texts and files', () => {
   // maximhq/bifrost#3747
   test('Bedrock gets no empty texts', async () => {

@@ -41,6 +41,7 @@ const ITEMS = [
   'tool_search_call',
   'tool_search_output',
   'additional_tools',
+  'agent_message',
 ] as const;
 
 /** Adds the tools in an item to `tools`. */
@@ -66,6 +67,8 @@ function readItem(item: MemberReader, tools: Tool[]): Turn {
       item.only('role', 'developer');
       tools.push(...item.objects('tools', readFoundTool).flat());
       return { role: 'system', parts: [] };
+    case 'agent_message':
+      return readAgentMessage(item);
   }
 }
 
@@ -77,6 +80,21 @@ function readMessage(item: MemberReader): Turn {
   const role = item.requiredChoice('role', ['user', 'assistant', 'system', 'developer']);
   const parts = item.textOrObjects<Part>('content', plainText, readPart) ?? [];
   return { role: role === 'developer' ? 'system' : role, parts };
+}
+
+/** What an agent of Codex tells another one (`multi_agent_v2`). Its text says who sent it. */
+function readAgentMessage(item: MemberReader): Turn {
+  item.text('author');
+  item.text('recipient');
+  return { role: 'user', parts: item.textOrObjects<Part>('content', plainText, readAgentPart) ?? [] };
+}
+
+/** Codex sends as encrypted what the model wrote, but only OpenAI's models encrypt it, as a Fernet token (openai/codex#33551). */
+function readAgentPart(part: MemberReader): Part {
+  if (part.choice('type', [...PARTS, 'encrypted_content']) !== 'encrypted_content') return readPart(part);
+  const text = part.requiredText('encrypted_content');
+  if (text.startsWith('gAAAA')) part.refuse('encrypted_content', 'only OpenAI can read it');
+  return plainText(text);
 }
 
 const PARTS = ['input_text', 'output_text', 'text', 'refusal', 'input_image', 'input_file'] as const;
