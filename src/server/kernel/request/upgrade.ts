@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
-import type { Duplex } from 'node:stream';
+import type { Socket } from 'node:net';
 import { Slot } from '../slot.ts';
 import type { HeaderList } from './header-list.ts';
 
 /** A client's WebSocket handshake (RFC 6455 §4.1). */
 export interface Handshake {
   readonly request: IncomingMessage;
-  readonly socket: Duplex;
+  readonly socket: Socket;
   /** What the client has sent after its request. */
   readonly head: Buffer;
 }

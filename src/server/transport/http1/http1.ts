@@ -7,7 +7,7 @@ import { HeaderList } from '../../kernel/request/header-list.ts';
 import { type ClientResponse, type Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { type Handshake, handshake, type Takeover } from '../../kernel/request/upgrade.ts';
 import type { ConnectionSettings } from '../connection-settings.ts';
-import { onWebSocketHandshake, webSocketOptions } from '../web-socket/web-socket-requests.ts';
+import { closeAtEnd, onWebSocketHandshake, webSocketOptions } from '../web-socket/web-socket-requests.ts';
 import { coalesceSmallWrites } from '../write-coalescing.ts';
 import { type AcceptTunnel, onConnect } from './connect-tunnels.ts';
 import { type ConnectionQueue, type QueuedResponse, RequestPipeline } from './pipelining.ts';
@@ -104,6 +104,7 @@ export function createHttp1(
       response.assignSocket(socket);
       // Unless the connection is taken over, it ends with the response: Node.js no longer reads requests from it.
       response.once('finish', () => socket.destroySoon());
+      response.beforeTakeover = closeAtEnd(socket);
       onRequest(request, response);
     }),
   );
@@ -139,6 +140,7 @@ class GatewayResponse extends ServerResponse<IncomingMessage> implements QueuedR
   /** How long its connection may stay open after it to take the rest of the request, in ms. */
   linger = 0;
   handshake: Handshake | undefined;
+  beforeTakeover: () => void = ignore;
   /** The client's connection, if a WebSocket has taken it over. */
   takenOver: Socket | undefined;
   /** Bytes of the body, without chunk framing. */
@@ -219,7 +221,8 @@ function deliver(response: GatewayResponse, reply: Reply): void {
   }
   const { handshake: webSocket } = response;
   if (webSocket !== undefined && typeof reply.body === 'object' && 'takeOver' in reply.body) {
-    response.takenOver = response.req.socket;
+    response.takenOver = webSocket.socket;
+    response.beforeTakeover();
     reply.body.takeOver(webSocket, reply.headers);
     return;
   }

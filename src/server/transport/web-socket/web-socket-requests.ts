@@ -1,9 +1,16 @@
 import { createServer, type IncomingMessage, type Server, type ServerOptions } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Whether a request is a WebSocket handshake (RFC 6455 §4.2.1), and not another protocol such as Java's `h2c`. */
+/**
+ * Whether a request is a WebSocket handshake (RFC 6455 §4.2.1), and not another protocol such as Java's `h2c`. One with a body is an
+ * ordinary request: where its body ends and the WebSocket begins, servers disagree.
+ */
 const isHandshake = ({ method, headers }: IncomingMessage): boolean =>
-  method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket' && 'sec-websocket-key' in headers;
+  method === 'GET' &&
+  headers.upgrade?.toLowerCase() === 'websocket' &&
+  'sec-websocket-key' in headers &&
+  headers['transfer-encoding'] === undefined &&
+  (headers['content-length'] ?? '0') === '0';
 
 /**
  * Whether Node.js can be told which requests to treat as upgrades (22.21 and 24.9 can). Otherwise it would take all of
@@ -44,4 +51,18 @@ export function onWebSocketHandshake(
     onHandshake(request, socket, head);
   });
   return open;
+}
+
+/**
+ * Closes the connection of a handshake when its client ends it before the answer: nothing else reads from it. What the client sends
+ * meanwhile stays in the connection. Returns what stops that.
+ */
+export function closeAtEnd(socket: Socket): () => void {
+  const read = (): void => {
+    // Without data, this tells the end.
+    if (socket.readableLength === 0) socket.read();
+  };
+  const close = (): void => void socket.destroy();
+  socket.on('readable', read).once('end', close);
+  return () => void socket.off('readable', read).off('end', close);
 }

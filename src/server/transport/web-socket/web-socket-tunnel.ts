@@ -37,7 +37,7 @@ class WebSocketTunnel implements Takeover, RunningWork {
     upstream.on('error', () => upstream.destroy());
   }
 
-  takeOver({ request: { socket: client }, head }: Handshake, headers: HeaderList): void {
+  takeOver({ socket: client, head }: Handshake, headers: HeaderList): void {
     this.#client = client;
     client.write(switchingProtocols(headers), 'latin1');
     if (head.length > 0) this.#upstream.write(head);

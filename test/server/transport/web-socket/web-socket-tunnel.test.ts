@@ -8,7 +8,7 @@ import { rawRequest, sendRaw } from '../../../kit/raw-http.ts';
 import { realtimeClient, realtimeProvider } from '../../../kit/realtime.ts';
 import { proxyGateway } from '../../../kit/routes.ts';
 import { until } from '../../../kit/until.ts';
-import { rawUpstream } from '../../../kit/upstream.ts';
+import { httpUpstream, rawUpstream } from '../../../kit/upstream.ts';
 
 /** A service that echoes messages, and its address. */
 async function echoService() {
@@ -121,6 +121,37 @@ describe('a WebSocket to a plain HTTP service', () => {
     await using gate = await proxyGateway(service.address);
     const { statuses } = await sendRaw(gate.port, rawRequest('GET / HTTP/1.1', HANDSHAKE));
     expect(statuses).toEqual([502]);
+  });
+
+  test.each([
+    ['Content-Length', ['Content-Length: 5'], 'hello'],
+    ['Transfer-Encoding', ['Transfer-Encoding: chunked'], '5\r\nhello\r\n0\r\n\r\n'],
+  ])('whose handshake has a body (%s) is an ordinary request', async (_field, lines, body) => {
+    await using service = await httpUpstream();
+    await using gate = await proxyGateway(service.address);
+    const { statuses } = await sendRaw(
+      gate.port,
+      rawRequest('GET / HTTP/1.1', [...HANDSHAKE, ...lines], body),
+    );
+    expect(statuses).toEqual([200]);
+    expect(service.received).toMatchObject([{ body: 'hello' }]);
+    expect(service.received[0]?.headers).not.toHaveProperty('upgrade');
+  });
+
+  test('that its client gives up before the answer ends at the service', async () => {
+    let isClosed = false;
+    await using service = await rawUpstream((socket) =>
+      socket.on('close', () => {
+        isClosed = true;
+      }),
+    );
+    await using gate = await proxyGateway(service.address);
+    const socket = connect(gate.port, '127.0.0.1');
+    socket.write(rawRequest('GET / HTTP/1.1', HANDSHAKE));
+    await until(() => service.heads.length === 1);
+    socket.destroy();
+    await until(() => isClosed);
+    expect((await gate.accessLine(1))['http.status']).toBe('499');
   });
 
   test('is refused by the policies of its route, and the service does not hear of it', async () => {
