@@ -113,7 +113,7 @@ describe('memory backend failures', () => {
 
   test.each([502, 503])('a backend that fails twice with %i is reported to the model', async (status) => {
     expect(await told(SEARCH, reply(status, 'x'))).toEqual({
-      text: `Memory backend failed (${status}).`,
+      text: `Memory backend failed (${status}).${status === 503 ? ' Retry in a moment.' : ''}`,
       calls: 2,
     });
   });

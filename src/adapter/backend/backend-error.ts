@@ -59,7 +59,9 @@ export function failureOf(reply: BackendReply, write: Write | undefined): Backen
     const id = reply.headers['x-request-id'];
     const named =
       typeof id === 'string' && /^[\w.:-]{1,100}$/.test(id) ? `${status}, request id ${id}` : `${status}`;
-    return new BackendError(`Memory backend failed (${named}).${consequence(write, 'unknown')}`);
+    // What a write says of a repetition is its consequence.
+    const again = status === 503 && write === undefined ? retryAfter(reply) : consequence(write, 'unknown');
+    return new BackendError(`Memory backend failed (${named}).${again}`);
   }
   const message = messageOf(reply.text);
   if (message !== undefined) return new BackendError(message);

@@ -31,10 +31,12 @@ export const run: Run<Options> = async ({ operands = [], token, folder, ...optio
   if (note !== undefined) context.stderr.write(`note: ${escapeControls(note)}\n`);
   if (isEmpty) context.stderr.write(path === undefined ? 'nothing mentions it\n' : 'it has no documents\n');
   else if (token === undefined) {
-    const inNamespace = options.namespace === undefined ? '' : ` --namespace ${options.namespace}`;
+    const { namespace, memoryApiUrl: url } = options;
+    const inNamespace = namespace === undefined ? '' : ` --namespace ${namespace}`;
+    const at = url === undefined ? '' : ` --memory-api-url ${quoted(url)}`;
     const called = asCalled('agctl memory forget', context);
     context.stderr.write(
-      `nothing is deleted yet; to delete this:\n  ${called} ${path === undefined ? quoted(about) : `--folder ${quoted(path)}`} --token ${erasure.token}${inNamespace}\n`,
+      `nothing is deleted yet; to delete this:\n  ${called} ${path === undefined ? quoted(about) : `--folder ${quoted(path)}`} --token ${erasure.token}${inNamespace}${at}\n`,
     );
   }
   return EXIT_CODES.ok.code;
@@ -113,5 +115,5 @@ function print({ deleted, counts, ...parts }: Erasure, { stdout }: Context): voi
 
 /** As one word of a POSIX shell. */
 function quoted(text: string): string {
-  return /^[\w.@/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+  return /^[\w.:@/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -83,6 +83,7 @@ describe('an answer of the memory backend', () => {
       'Memory backend failed (500).',
     ]),
     [{ status: 429, headers: { 'retry-after': '7' } }, 'Memory backend is busy. Retry after 7 s.'],
+    [{ status: 503, headers: { 'retry-after': '1' } }, 'Memory backend failed (503). Retry after 1 s.'],
     ...[undefined, '', 'Wed, 21 Oct 2026 07:28:00 GMT', '-1', '1234567', ['7', '8']].map(
       (after): [Partial<BackendReply>, string] => [
         { status: 429, headers: { 'retry-after': after } },

@@ -145,6 +145,8 @@ describe('two docs folders in one memory', () => {
     expect(shown.stdout).toContain('document Alpha (README.md)\n');
     expect(shown.stderr).not.toContain('note:');
     const [, token = ''] = /--folder \S+ --token (\w+)\n/.exec(shown.stderr) ?? [];
+    const elsewhere = await cli(['memory', 'forget', '--memory-api-url', second.url, 'rye bread']);
+    expect(elsewhere.stderr).toContain(` --memory-api-url ${second.url}\n`);
     expect((await run('--folder', kit.a, '--token', 'stale')).stderr).toContain('409');
     expect((await run('--folder', kit.a, '--token', token)).stdout).toContain('deleted: documents 2\n');
     expect((await second.memory.store.documents('docs_dir')).map(({ key }) => key)).toEqual([

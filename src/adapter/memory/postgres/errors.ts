@@ -3,6 +3,7 @@ import { sqlState } from '../../../core/postgres-errors.ts';
 import { RowError } from '../../../core/sql-row.ts';
 
 const FAILED = 'the memory store failed: nothing was changed';
+const UNREACHABLE = 'the memory store cannot be reached: nothing was changed';
 
 /** Whether two backends wrote the same rows concurrently; the transaction was rolled back and may be retried. */
 export function isConflict(error: unknown): boolean {
@@ -14,8 +15,8 @@ export function isMissing(error: unknown): boolean {
   return ['3F000', '42P01'].includes(sqlState(error));
 }
 
-/** Converts the failure of a call to an error for its caller. */
-export function callError(error: unknown): AppError {
+/** Converts the failure of a call, which writes or only reads, to an error for its caller. */
+export function callError(error: unknown, writes = true): AppError {
   // Thrown before the commit: the transaction is rolled back.
   if (error instanceof RowError)
     return new AppError('memory_unavailable', { message: FAILED, detail: error.detail, cause: error });
@@ -25,20 +26,21 @@ export function callError(error: unknown): AppError {
   if (code === '53100') return new AppError('memory_full', options);
   const message = CALL_MESSAGES.get(code);
   if (message !== undefined) return new AppError('memory_unavailable', { ...options, message });
-  // No SQLSTATE: the connection failed, perhaps between a commit and its acknowledgment.
-  const known = /^[0-9A-Z]{5}$/.test(code) && !code.startsWith('E') && !code.startsWith('08');
+  if (/^[0-9A-Z]{5}$/.test(code) && !code.startsWith('E') && !code.startsWith('08'))
+    return new AppError('memory_unavailable', { ...options, message: FAILED });
+  // No SQLSTATE: the connection failed, with a write perhaps between its commit and the acknowledgment.
   return new AppError('memory_unavailable', {
     ...options,
-    message: known
-      ? FAILED
-      : 'the memory store cannot be reached; it is unknown whether the write was stored',
+    message: writes
+      ? 'the memory store cannot be reached; it is unknown whether the write was stored'
+      : UNREACHABLE,
   });
 }
 
 /** No connection was available, so nothing was sent. */
 export function connectError(error: unknown): AppError {
   return new AppError('memory_unavailable', {
-    message: 'the memory store cannot be reached: nothing was changed',
+    message: UNREACHABLE,
     detail: `${sqlState(error)} ${messageOf(error)}`.trim(),
     cause: error,
   });
@@ -46,6 +48,10 @@ export function connectError(error: unknown): AppError {
 
 const CALL_MESSAGES = new Map([
   ['25006', 'the memory store is read-only: nothing was changed'],
+  [
+    '42501',
+    'the user of the memory store lacks a privilege, such as CREATE on the database, which new namespaces need: nothing was changed',
+  ],
   ['57014', 'the memory store took too long: nothing was changed'],
   ['53300', 'the memory store has no connection left: nothing was changed'],
   [

@@ -84,14 +84,15 @@ export async function openStoreOn(pool: Pool, server: string, log: Log): Promise
     });
   };
   const call = async (name: string, operation: Operation, args: readonly unknown[]): Promise<unknown> => {
+    const { writes } = OPERATIONS[operation];
     try {
       return await run(name, operation, args);
     } catch (error) {
-      if (name === DEFAULT_NAMESPACE || !isMissing(error)) throw callError(error);
+      if (name === DEFAULT_NAMESPACE || !isMissing(error)) throw callError(error, writes);
       // Another backend has deleted the namespace.
       namespaces.forget(name);
       return run(name, operation, args).catch((again: unknown) => {
-        throw callError(again);
+        throw callError(again, writes);
       });
     }
   };

@@ -157,3 +157,27 @@ test('the name of a schema in the table of namespaces is no SQL', async () => {
   expect((await store.turns('s', { after: 0, limit: 9 }))?.turns).toHaveLength(1);
   await store.close();
 });
+
+test('a read that loses its connection speaks of no write, and a new namespace of the privilege that it needs', async () => {
+  await server.empty();
+  const altered = alteredPool(server.pool());
+  const store = await openStoreOn(altered.pool, 'PGlite', recordingLog());
+  await store.appendTurn(turn('s', 'x'));
+  const failWith = (code: string): void => {
+    altered.alter = () => {
+      throw Object.assign(new Error('fails'), { code });
+    };
+  };
+  failWith('ECONNRESET');
+  await expect(store.sessions({ limit: 9 })).rejects.toMatchObject({
+    message: 'the memory store cannot be reached: nothing was changed',
+  });
+  await expect(store.appendTurn(turn('s', 'y'))).rejects.toMatchObject({
+    message: expect.stringContaining('unknown whether the write was stored'),
+  });
+  failWith('42501');
+  await expect(store.namespace('ann').appendTurn(turn('s', 'z'))).rejects.toMatchObject({
+    message: expect.stringContaining('CREATE on the database'),
+  });
+  await store.close();
+});
