@@ -51,7 +51,7 @@ test('record serves a configuration until a signal, and replay answers at the sa
   expect(await replay.finished).toMatchObject({ code: 0, stdout: '' });
 });
 
-test('what was recorded before the process is killed can be replayed', async () => {
+test('record says at once that its file is not complete, and what was recorded before it is killed can be replayed', async () => {
   await using folder = await temporaryFolder();
   const file = join(folder.path, 'cassette.jsonl');
   const config = join(folder.path, 'gateway.yaml');
@@ -61,6 +61,12 @@ test('what was recorded before the process is killed can be replayed', async () 
     await using recording = await service(['record', '-f', config, '-o', file]);
     recorded = await callAt(recording.url);
     await until(() => readFileSync(file, 'utf8').includes('"tools/call"'));
+    const whole = readFileSync(file);
+    // As a full disk does, this makes the next exchange fail.
+    writeFileSync(file, 'something else');
+    await callAt(recording.url);
+    await until(() => recording.stderr.includes(`${file} is not complete: another recording`));
+    writeFileSync(file, whole);
     recording.kill('SIGKILL');
     await recording.finished;
   }

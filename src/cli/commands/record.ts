@@ -17,7 +17,9 @@ interface Options {
 
 /** Runs the gateway as `serve` does, and records its requests until a signal stops it. */
 export const run: Run<Options> = async ({ out, force = false, ...options }, context) => {
-  const recorder = new CassetteRecorder(open(out, force, context));
+  const recorder = new CassetteRecorder(open(out, force, context), (problem) =>
+    context.stderr.write(`${problem}; nothing more is recorded, and the gateway goes on\n`),
+  );
   context.stderr.write(`recording to ${out}\n`);
   try {
     return await serve({ ...options, recorder }, context);

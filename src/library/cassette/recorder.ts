@@ -50,11 +50,14 @@ export class CassetteRecorder {
   /** Session ids are credentials. Nobody can compute one from its label. */
   readonly #salt = randomBytes(16);
   readonly #open = new Set<Promise<void>>();
+  readonly #failed: (problem: string) => void;
   /** Why the file is not complete. */
   #failure: string | undefined;
 
-  constructor(file: CassetteFile) {
+  /** @param failed is told at once, and once, why the file will not be complete */
+  constructor(file: CassetteFile, failed: (problem: string) => void = () => undefined) {
     this.#file = file;
+    this.#failed = failed;
   }
 
   /** The gateway has started. */
@@ -103,7 +106,9 @@ export class CassetteRecorder {
         if (exchange !== undefined && this.#failure === undefined) this.#file.add(exchange);
       })
       .catch((error: unknown) => {
-        this.#failure ??= messageOf(error);
+        if (this.#failure !== undefined) return;
+        this.#failure = messageOf(error);
+        this.#failed(this.#incomplete());
       })
       .finally(() => this.#open.delete(written));
     this.#open.add(written);
@@ -114,8 +119,12 @@ export class CassetteRecorder {
     this.#begun.resolve();
     await Promise.all(this.#open);
     this.#file.close();
-    if (this.#failure !== undefined) throw new Error(`${this.#file.path} is not complete: ${this.#failure}`);
+    if (this.#failure !== undefined) throw new Error(this.#incomplete());
     return this.#file.count;
+  }
+
+  #incomplete(): string {
+    return `${this.#file.path} is not complete: ${this.#failure}`;
   }
 
   async #exchangeOf(
