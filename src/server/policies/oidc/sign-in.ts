@@ -57,7 +57,9 @@ export class SignIn {
     const name = this.#loginCookie(query.get('state') ?? '');
     const login = loginIn(await this.#cookies.read(ctx, name, 'login'));
     if (login === undefined || login.expires <= Date.now() / 1000)
-      throw refusal('the sign-in was not begun in this browser, or took too long');
+      throw refusal(
+        'the sign-in was not begun in this browser, or at another host name than that of `redirectURI`, or took too long',
+      );
     try {
       const tokens = await this.#provider.redeem(query, login);
       for (const token of [tokens.idToken, tokens.refreshToken]) ctx.observer?.hide(token);
