@@ -5,9 +5,10 @@ export type ServiceKind = 'target' | 'provider' | 'model';
 export interface ServiceBucket {
   /** Its start, in ms since 1970. */
   readonly at: number;
+  /** By the provider that was asked last, as in the log and the record: attempts of failover before are in `failovers` of their model. */
   readonly calls: number;
   readonly errors: number;
-  /** Calls that another model answered after this one had failed. */
+  /** Calls that another model was asked for after this one had failed. */
   readonly failovers: number;
   /** ms, to within 12 %; null without calls. */
   readonly p95: number | null;
