@@ -1,6 +1,6 @@
 import { LIMITS } from '../../core/limits.ts';
 import type { Problem } from '../kernel/compile-context.ts';
-import type { RequestMatcher, Routable, TextMatcher } from '../kernel/request/request-context.ts';
+import type { RequestMatcher, Routable, TextMatcher } from '../kernel/routing/route.ts';
 import { byPrecedence, type Candidate, grouped } from '../kernel/routing/router.ts';
 
 type NamedRoute = Routable & { readonly name: string };

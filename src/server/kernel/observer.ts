@@ -8,14 +8,8 @@ import type {
   TraceSeverity,
 } from '../../core/trace/event.ts';
 import type { CelResult, TracedExpression } from './expression.ts';
-import type {
-  Listener,
-  Policy,
-  Reply,
-  RequestContext,
-  Route,
-  WeightedBackend,
-} from './request/request-context.ts';
+import type { Policy, Reply, RequestContext } from './request/request-context.ts';
+import type { Listener, Route, WeightedBackend } from './routing/route.ts';
 
 /** What a policy did to a request. */
 export interface PolicyNote {

@@ -2,20 +2,12 @@ import { AppError } from '../../core/errors.ts';
 import { backendCaller, responseWaits } from './backend.ts';
 import { rejectRepeatedMembers } from './json/repeated-members.ts';
 import { replyToError, runResponse } from './request/error-response.ts';
-import type {
-  BodyUse,
-  ClientApi,
-  Listener,
-  Policy,
-  Reply,
-  RequestContext,
-  Route,
-  WeightedBackend,
-} from './request/request-context.ts';
+import type { ClientApi, Policy, Reply, RequestContext } from './request/request-context.ts';
 import { checkEncodedSlash } from './request/request-target.ts';
 import { operatorRequest } from './request/shared-slots.ts';
 import { type RequestValidation, validateRequest } from './request/validate-request.ts';
 import type { ListenerSelection } from './routing/listener-selection.ts';
+import type { BodyUse, Listener, Route, WeightedBackend } from './routing/route.ts';
 import { pickByWeight } from './routing/router.ts';
 
 /** The part of a compiled gateway that the request flow needs. */

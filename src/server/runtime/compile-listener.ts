@@ -1,6 +1,6 @@
 import type { ListenerPlan } from '../config/plan/plan.ts';
 import type { Expression } from '../kernel/expression.ts';
-import type { Listener, Route } from '../kernel/request/request-context.ts';
+import type { Listener, Route } from '../kernel/routing/route.ts';
 import { answeringRoute, createRouter } from '../kernel/routing/router.ts';
 import type { ContextOptions } from './compile-context.ts';
 import { bodyUse, type CompileScope, compilePolicies } from './compile-policies.ts';

@@ -4,15 +4,10 @@ import { type BackendPlan, type PolicyPlan, policyOf, type RoutePlan } from '../
 import { anyPolicyKinds } from '../features.ts';
 import type { Expression } from '../kernel/expression.ts';
 import type { PolicyBackend, PolicyKind, PolicyRoute } from '../kernel/policy.ts';
-import type {
-  ClientApi,
-  Delegate,
-  Policy,
-  RequestMatcher,
-  Route,
-} from '../kernel/request/request-context.ts';
+import type { ClientApi, Policy } from '../kernel/request/request-context.ts';
 import { canonicalName } from '../kernel/request/request-target.ts';
 import { compileMatches } from '../kernel/routing/match.ts';
+import type { Delegate, RequestMatcher, Route } from '../kernel/routing/route.ts';
 import { createRouter } from '../kernel/routing/router.ts';
 import { compileBackend } from './compile-backend.ts';
 import type { ContextOptions } from './compile-context.ts';

@@ -24,10 +24,10 @@ import type { Problem, RuntimeSettings, SecretNames } from '../kernel/compile-co
 import type { ReloadedFile } from '../kernel/files/reloaded-file.ts';
 import { Inspection } from '../kernel/inspection.ts';
 import type { ClientConnection } from '../kernel/request/client-connection.ts';
-import type { Listener } from '../kernel/request/request-context.ts';
 import { canonicalName } from '../kernel/request/request-target.ts';
 import type { RequestValidation } from '../kernel/request/validate-request.ts';
 import { createListenerSelection, type ListenerSelection } from '../kernel/routing/listener-selection.ts';
+import type { Listener } from '../kernel/routing/route.ts';
 import { sharedStore } from '../kernel/shared-store.ts';
 import type { PriceCatalog } from '../llm/cost/catalog.ts';
 import { mcpProcessOf } from '../mcp/process.ts';

@@ -2,7 +2,7 @@ import type { Path } from '../../core/diagnostic.ts';
 import type { RoutePlan } from '../config/plan/plan.ts';
 import { shadowedProblem, shadowedRoutes } from '../config/route-shadowing.ts';
 import type { Problem } from '../kernel/compile-context.ts';
-import type { Route } from '../kernel/request/request-context.ts';
+import type { Route } from '../kernel/routing/route.ts';
 
 /** The routes that no request reaches. A route can belong to several listeners, and be reached at one of them only. */
 export class UnreachedRoutes {

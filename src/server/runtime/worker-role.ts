@@ -1,5 +1,6 @@
 import { findListener } from '../kernel/pipeline.ts';
-import type { Reply, RequestContext, Route } from '../kernel/request/request-context.ts';
+import type { Reply, RequestContext } from '../kernel/request/request-context.ts';
+import type { Route } from '../kernel/routing/route.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { Acceptor } from '../transport/listener/injected-connections.ts';
 import type { GatewayRuntime } from './runtime.ts';

@@ -1,5 +1,6 @@
-import type { Listener, RequestContext } from '../request/request-context.ts';
+import type { RequestContext } from '../request/request-context.ts';
 import { HostMap } from './host-map.ts';
+import type { Listener } from './route.ts';
 import { withoutPort } from './router.ts';
 
 /** Returns the listener for the Host of a validated request; undefined if no listener of the port serves that host. */

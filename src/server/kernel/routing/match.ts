@@ -6,8 +6,8 @@ import { list, mapping, nonEmpty } from '../../../core/schema/mapping.ts';
 import type { CompileContext } from '../compile-context.ts';
 import { re2 } from '../re2.ts';
 import { warnOfRemovedHeader } from '../request/removed-header.ts';
-import type { RequestMatcher, TextMatcher } from '../request/request-context.ts';
 import { canonicalPattern } from '../request/request-target.ts';
+import type { RequestMatcher, TextMatcher } from './route.ts';
 
 const path = z.string().startsWith('/', { error: 'expected a path that starts with `/`' });
 

@@ -1,11 +1,6 @@
-import type {
-  RequestContext,
-  RequestMatcher,
-  Routable,
-  Route,
-  TextMatcher,
-} from '../request/request-context.ts';
+import type { RequestContext } from '../request/request-context.ts';
 import { HostMap } from './host-map.ts';
+import type { RequestMatcher, Routable, Route, TextMatcher } from './route.ts';
 
 /** One match of a route, under one of its hostnames. */
 export interface Candidate<R> {

@@ -11,7 +11,8 @@ import { withoutTokens } from '../../../core/credentials.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { byForm } from '../../../core/redact.ts';
 import type { AttributeValue, CallSpan, HttpCall, RequestSpan } from '../../kernel/observer.ts';
-import type { RequestContext, Route } from '../../kernel/request/request-context.ts';
+import type { RequestContext } from '../../kernel/request/request-context.ts';
+import type { Route } from '../../kernel/routing/route.ts';
 import { type LlmCall, llmCall } from '../../llm/llm-call.ts';
 import {
   type Failure,

@@ -5,14 +5,8 @@ import type { RouteSelectionMessage, TracePlace } from '../../../core/trace/even
 import type { SecretNames } from '../../kernel/compile-context.ts';
 import type { BackendRequest, RequestObserver } from '../../kernel/observer.ts';
 import { runResponse } from '../../kernel/request/error-response.ts';
-import type {
-  Listener,
-  Policy,
-  Reply,
-  RequestContext,
-  Route,
-  WeightedBackend,
-} from '../../kernel/request/request-context.ts';
+import type { Policy, Reply, RequestContext } from '../../kernel/request/request-context.ts';
+import type { Listener, Route, WeightedBackend } from '../../kernel/routing/route.ts';
 import { explainSkipped } from '../../kernel/routing/router.ts';
 import { tokenFacts } from '../../llm/facts.ts';
 import { type CostOutcome, llmCall } from '../../llm/llm-call.ts';

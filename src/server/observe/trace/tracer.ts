@@ -13,7 +13,8 @@ import {
 import type { SecretNames } from '../../kernel/compile-context.ts';
 import type { TracedExpression } from '../../kernel/expression.ts';
 import type { CelOutcome, Decision, EventOptions, PolicyNote } from '../../kernel/observer.ts';
-import type { Policy, Reply, RequestContext, Route } from '../../kernel/request/request-context.ts';
+import type { Policy, Reply, RequestContext } from '../../kernel/request/request-context.ts';
+import type { Route } from '../../kernel/routing/route.ts';
 import { mcpFields } from '../../mcp/request-fields.ts';
 import { BodyTap, tapResponse } from './body-tap.ts';
 import { authorizationMessage, celMessage, policyMessage, severityOfNote } from './messages.ts';

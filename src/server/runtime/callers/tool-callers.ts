@@ -6,7 +6,8 @@ import type { JudgedCaller, ToolCallers } from '../../../core/tool-callers.ts';
 import { knownBackends } from '../../config/plan/backend-kinds.ts';
 import { answeringRoutes, type RoutePlan } from '../../config/plan/plan.ts';
 import type { KnownCaller } from '../../kernel/request/policy-description.ts';
-import type { Policy, Route } from '../../kernel/request/request-context.ts';
+import type { Policy } from '../../kernel/request/request-context.ts';
+import type { Route } from '../../kernel/routing/route.ts';
 import type { Runtime } from '../runtime.ts';
 import { type AssumedCaller, judge, type ToolPlace } from './judged-caller.ts';
 
