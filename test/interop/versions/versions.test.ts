@@ -5,7 +5,9 @@ import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../kit/folder.ts';
-import { agctl, type ServeProcess, serve } from '../../kit/process.ts';
+import type { Json } from '../../kit/mcp.ts';
+import { writeFiles } from '../../kit/memory-backend.ts';
+import { agctl, type ServeProcess, serve, service } from '../../kit/process.ts';
 import { routesConfig } from '../../kit/routes.ts';
 import { until } from '../../kit/until.ts';
 import { freshDatabase } from '../postgres/fresh-database.ts';
@@ -74,6 +76,42 @@ async function sideBySide(url: string, read: Read): Promise<void> {
   expect(await stopped(older)).toBe(0);
   await expect(serve(config, OTHER)).rejects.toThrow(/was written by a newer agctl/);
   await recorded(newer, read, 5);
+}
+
+/** What a memory has, when its docs folder is read. */
+async function remembered({ url }: ServeProcess): Promise<Json> {
+  const stats = async (): Promise<Json> => (await fetch(`${url}/api/memory/stats`)).json();
+  await until(async () => (await stats()).ready === true);
+  const { documents, turns, entities } = await stats();
+  return { documents, turns, files: entities.doc_file, chunks: entities.doc_chunk };
+}
+
+/** This version goes on with the memory of an older one, with everything once; the older one does not start again. */
+async function takesOverMemory(url: string | undefined): Promise<void> {
+  await using folder = await temporaryFolder();
+  const docs = join(folder.path, 'docs');
+  writeFiles(docs, { 'a.md': '# A\n\nSee [b](b.md).\n', 'b.md': '# B\n\nText.\n' });
+  const data = join(folder.path, 'data');
+  const args = ['memory-backend', 'serve', '--port', '0', '--data', data, '--docs', docs];
+  const env = { MEMORY_DATABASE_URL: url };
+  const all = { documents: 2, turns: 1, files: 2, chunks: 2 };
+  {
+    await using older = await service(args, { ...OTHER, env });
+    const { status } = await fetch(`${older.url}/api/memory/chat`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ sessionId: 's', role: 'user', content: 'x' }),
+    });
+    expect(status).toBe(201);
+    expect(await remembered(older)).toEqual(all);
+    expect(await stopped(older)).toBe(0);
+  }
+  {
+    await using newer = await service(args, { env });
+    expect(await remembered(newer)).toEqual(all);
+    expect(await stopped(newer)).toBe(0);
+  }
+  await expect(service(args, { ...OTHER, env })).rejects.toThrow(/by a newer agctl/);
 }
 
 /** Whether the tools of PostgreSQL can read the server: a server is no newer than its tools. */
@@ -171,4 +209,18 @@ describe('the last release of agctl', () => {
     await using again = await serve(config, OTHER);
     await recorded(again, read, 2);
   });
+
+  test('leaves a memory in SQLite to this one', () => takesOverMemory(undefined));
+
+  test.skipIf(process.env['MEMORY_DATABASE_URL'] === undefined)(
+    'leaves a memory in PostgreSQL to this one',
+    async () => {
+      const { url, remove } = await freshDatabase();
+      try {
+        await takesOverMemory(url);
+      } finally {
+        await remove();
+      }
+    },
+  );
 });
