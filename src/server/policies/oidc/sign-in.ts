@@ -32,7 +32,7 @@ export class SignIn {
       ctx.observer?.policy({ kind: 'oidc', action: 'deny', reason: 'no session' });
       throw new AppError('oidc_failed', {
         status: 401,
-        message: 'sign-in is required: open this address in a browser',
+        message: 'sign-in is required, or has ended: open a page of this address in a browser',
         headers: ['www-authenticate', 'Cookie'],
       });
     }

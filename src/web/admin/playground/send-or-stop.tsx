@@ -20,6 +20,10 @@ export function SendOrStop({
         className="primary"
         disabled={shortcut !== undefined && isRunning}
         aria-keyshortcuts={shortcut}
+        onClick={(event) => {
+          // The second click of a double click: it would call a second time.
+          if (event.detail > 1) event.preventDefault();
+        }}
       >
         {verb}
       </button>
