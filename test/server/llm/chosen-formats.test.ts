@@ -11,6 +11,13 @@ import type { HttpUpstream } from '../../kit/upstream.ts';
 const CALLS = {
   responses: { model: 'm', input: 'Hi' },
   messages: { model: 'm', max_tokens: 9, messages: [{ role: 'user', content: 'Hi' }] },
+  completions: { model: 'm', messages: [{ role: 'user', content: 'Hi' }] },
+} as const;
+
+const PATHS = {
+  responses: '/v1/responses',
+  messages: '/v1/messages',
+  completions: '/v1/chat/completions',
 } as const;
 
 /** The path that the provider is asked at for a call. */
@@ -23,10 +30,10 @@ async function pathOf(
   const entry = {
     name: '*',
     provider: kind,
-    params: { baseUrl: `http://${provider.address}/v1`, ...params },
+    params: { apiKey: 'sk-1', baseUrl: `http://${provider.address}/v1`, ...params },
   };
   await using gate = await modelsGateway([entry]);
-  await send(`${gate.url}/v1/${call}`, { method: 'POST', body: JSON.stringify(CALLS[call]) });
+  await send(`${gate.url}${PATHS[call]}`, { method: 'POST', body: JSON.stringify(CALLS[call]) });
   return provider.received.at(-1)?.target;
 }
 
@@ -38,6 +45,21 @@ describe('the APIs that a server has', () => {
     ['messages', {}, 'oaiCompat', '/v1/chat/completions'],
     ['messages', { messages: 'pass' }, 'oaiCompat', '/v1/messages'],
     ['messages', { messages: 'translate' }, 'fireworks', '/v1/chat/completions'],
+    // agentgateway/agentgateway#2501, danny-avila/LibreChat#14231: as chat completions, OpenAI refuses tools for these models.
+    ['messages', { model: 'gpt-5.6-terra' }, 'oaiCompat', '/v1/responses'],
+    ['messages', { model: 'openai/gpt-6' }, 'oaiCompat', '/v1/responses'],
+    ['messages', { model: 'gpt-5.4' }, 'azure', '/v1/responses'],
+    ['messages', { model: 'gpt-5.4', azureResourceType: 'foundry' }, 'azure', '/v1/responses'],
+    [
+      'messages',
+      { model: 'gpt-5.4-mini', azureApiVersion: '2025-04-01-preview' },
+      'azure',
+      '/v1/responses?api-version=2025-04-01-preview',
+    ],
+    ['completions', { model: 'gpt-5.6' }, 'oaiCompat', '/v1/chat/completions'],
+    ['messages', { model: 'gpt-5.6', responses: 'translate' }, 'oaiCompat', '/v1/chat/completions'],
+    ['messages', { model: 'gpt-5.1' }, 'oaiCompat', '/v1/chat/completions'],
+    ['messages', { model: 'gpt-oss-120b' }, 'oaiCompat', '/v1/chat/completions'],
   ] as const)('a call of %s with %j of %s goes to %s', async (call, params, kind, path) => {
     await using provider = await llmProvider(answering(completion('hi')));
     expect(await pathOf(provider, call, params, kind)).toBe(path);

@@ -2,7 +2,7 @@ import { requireInstalled } from '../../credentials/cloud/cloud-package.ts';
 import { entraTokens } from '../../credentials/cloud/entra-token.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { messages } from '../formats/messages/index.ts';
-import { openAiFormats } from './openai-compatible.ts';
+import { openAiOwnFormats } from './openai-compatible.ts';
 import type { ProviderParams } from './params.ts';
 import { type Connection, defineProvider, type PathInput, type ProviderFormat } from './provider.ts';
 
@@ -69,19 +69,19 @@ const openAiPath = (params: ProviderParams): string => (isDated(params) ? '/open
 /** Calls of an Azure OpenAI resource (Azure OpenAI, "REST API reference"). */
 function resourceFormats(params: ProviderParams): readonly ProviderFormat[] {
   const { azureApiVersion: version = 'v1' } = params;
-  const formats = openAiFormats({ type: 'completions' }, { type: 'responses' });
-  if (version === 'v1') return formats;
+  if (version === 'v1') return openAiOwnFormats;
   // Sessions of other versions have parameters of their own.
-  return formats
+  return openAiOwnFormats
     .filter(({ type }) => type !== 'realtime')
-    .map(({ type }) => {
+    .map((format) => {
+      const { type } = format;
       // The Responses API has no deployment in its path, whatever the version.
       const hasDeployment = isDated(params) && type !== 'responses';
       const deployment = ({ model }: PathInput): string =>
         hasDeployment ? `/deployments/${encodeURIComponent(model)}` : '';
       return {
-        type,
-        path: (call) =>
+        ...format,
+        path: (call: PathInput) =>
           `${call.basePath}${deployment(call)}${call.path.slice(call.basePath.length)}?api-version=${version}`,
       };
     });
@@ -94,7 +94,7 @@ const isOther = (model: string): boolean => !isClaude(model);
 const FOUNDRY: readonly ProviderFormat[] = [
   { type: 'messages', path: '/anthropic/v1/messages', supports: isClaude },
   { type: 'anthropicTokenCount', path: '/anthropic/v1/messages/count_tokens', supports: isClaude },
-  ...openAiFormats({ type: 'completions' }, { type: 'responses' }).map((format) => ({
+  ...openAiOwnFormats.map((format) => ({
     ...format,
     supports: isOther,
   })),

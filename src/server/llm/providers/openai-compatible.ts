@@ -17,13 +17,23 @@ const OTHER_CALLS: readonly ProviderFormatKey[] = [
 ];
 
 /** The formats of a server with the OpenAI API and these chats. */
-export const openAiFormats = (...chats: readonly ProviderFormat[]): readonly ProviderFormat[] => [
+const openAiFormats = (...chats: readonly ProviderFormat[]): readonly ProviderFormat[] => [
   ...chats,
   ...OTHER_CALLS.map((type) => ({ type })),
 ];
 
 const completions: ProviderFormat = { type: 'completions' };
 const responses: ProviderFormat = { type: 'responses' };
+
+/** Such as `gpt-5.4`, `gpt-6` or `openai/gpt-5.6-mini`: as chat completions, OpenAI refuses tools of these models while they reason. */
+const NEEDS_RESPONSES = /^(?:openai\/)?gpt-(?:5\.(?:[4-9]|\d\d)|[6-9]|\d\d)/i;
+
+/** The formats of OpenAI itself. */
+export const openAiOwnFormats = openAiFormats(completions, {
+  ...responses,
+  isPreferredFor: (model) => NEEDS_RESPONSES.test(model),
+});
+
 const messages: ProviderFormat = { type: 'messages' };
 /** Some providers have the Anthropic API at a path of its own. */
 const anthropicPath: ProviderFormat = { type: 'messages', path: '/anthropic/v1/messages' };
@@ -35,7 +45,7 @@ export const oaiCompat = defineProvider({
   // The name used by dashboards and price catalogs.
   telemetryName: 'openai',
   baseUrl: 'https://api.openai.com/v1',
-  formats: openAiFormats(completions, responses),
+  formats: openAiOwnFormats,
 });
 
 interface Preset {

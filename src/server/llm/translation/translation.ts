@@ -40,7 +40,8 @@ export interface ChatTranslation {
 }
 
 /**
- * The format for the provider: that of the client if the provider has it, else the first that a translation exists for.
+ * The format for the provider: that of the client if the provider has it, else the first that a translation exists for,
+ * of those that the model prefers, and then of the others.
  * Throws an `AppError` (400) if there is none.
  */
 export function chooseFormat(
@@ -51,7 +52,9 @@ export function chooseFormat(
   const formats = all.filter(({ supports }) => supports?.(model.nameAtProvider) ?? true);
   const same = formats.find(({ type }) => type === client);
   if (same !== undefined) return { provider: same };
-  for (const provider of formats) {
+  const isPreferred = ({ isPreferredFor }: ProviderFormat): boolean =>
+    isPreferredFor?.(model.nameAtProvider) ?? false;
+  for (const provider of [...formats.filter(isPreferred), ...formats]) {
     const translation = pairOf(client, provider.type);
     if (translation !== undefined) return { provider, translation };
   }
