@@ -97,17 +97,20 @@ export function createHttp1(
     if (settings.maxDuration !== undefined) endsAt.set(socket, performance.now() + settings.maxDuration);
   });
   server.on('request', onRequest);
-  const webSockets = onWebSocketHandshake(server, (request, socket, head) =>
+  const webSockets = onWebSocketHandshake(server, (request, socket, head) => {
+    const stopWatching = closeAtEnd(socket);
     pipeline.afterPending(socket, () => {
+      // The connection has ended with an earlier request, to whose response it may still belong.
+      if (!socket.writable) return;
       const response = new GatewayResponse(request);
       response.handshake = { request, socket, head };
       response.assignSocket(socket);
       // Unless the connection is taken over, it ends with the response: Node.js no longer reads requests from it.
       response.once('finish', () => socket.destroySoon());
-      response.beforeTakeover = closeAtEnd(socket);
+      response.beforeTakeover = stopWatching;
       onRequest(request, response);
-    }),
-  );
+    });
+  });
   // `100 Continue` is sent once the body is read (see `RequestBody`).
   server.on('checkContinue', onRequest);
   // Node would answer 417 itself, without an access-log line; request validation does that instead.

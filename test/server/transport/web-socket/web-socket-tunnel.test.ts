@@ -154,6 +154,21 @@ describe('a WebSocket to a plain HTTP service', () => {
     expect((await gate.accessLine(1))['http.status']).toBe('499');
   });
 
+  test('that was sent behind another request is dropped when the connection ends with that', async () => {
+    await using service = await httpUpstream(() => undefined);
+    await using gate = await proxyGateway(service.address, { timeout: { requestTimeout: '50ms' } });
+    const handshake = rawRequest('GET /live HTTP/1.1', HANDSHAKE);
+    const socket = connect(gate.port, '127.0.0.1');
+    socket.write(rawRequest('GET / HTTP/1.1') + handshake);
+    await until(() => service.received.length === 1);
+    // Node.js has not detached the first response: a second one for the connection is an error.
+    socket.destroy();
+    expect((await gate.accessLine(1))['http.status']).toBe('499');
+    const closing = rawRequest('GET / HTTP/1.1', ['Connection: close']) + handshake;
+    expect((await sendRaw(gate.port, closing)).statuses).toEqual([504]);
+    expect(service.received.map(({ target }) => target)).toEqual(['/', '/']);
+  });
+
   test('is refused by the policies of its route, and the service does not hear of it', async () => {
     await using service = await echoService();
     await using gate = await proxyGateway(service.address, {
