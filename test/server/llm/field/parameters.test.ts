@@ -87,6 +87,48 @@ describe('limits of tokens', () => {
   });
 });
 
+describe('thinking by Claude', () => {
+  const disabled = { thinking: { type: 'disabled' } };
+  const low = { output_config: { effort: 'low' } };
+
+  // stdapi-ai/stdapi.ai#284, weave-os/router#342, earendil-works/pi#7081: some models think unless it is turned off, some always.
+  test.each([
+    ['claude-haiku-4-5', disabled, undefined],
+    ['claude-opus-4-8', disabled, disabled],
+    ['claude-opus-5', disabled, disabled],
+    ['claude-opus-5-20260724', disabled, disabled],
+    ['claude-sonnet-5', disabled, disabled],
+    ['claude-haiku-5-5', disabled, disabled],
+    ['claude-sonnet-5-5', { thinking: { type: 'between_tools' } }, { thinking: { type: 'between_tools' } }],
+    ['claude-opus-5-5', low, low],
+    ['claude-opus-5.5', low, low],
+    ['claude-opus-6', low, low],
+    ['claude-fable-5', low, low],
+    ['claude-mythos-5-1', low, low],
+  ] as const)('%s without reasoning gets %j, at Bedrock %j', async (model, anthropic, bedrock) => {
+    const body = { ...hi, model, reasoning_effort: 'none' };
+    const { sent } = await ask('completions', 'messages', body, HELLO.messages);
+    const { thinking, output_config } = sent;
+    expect({ thinking, output_config }).toEqual({
+      thinking: undefined,
+      output_config: undefined,
+      ...anthropic,
+    });
+    const atBedrock = { ...body, model: `us.anthropic.${model}` };
+    const converse = await ask('completions', 'bedrock', atBedrock, HELLO.bedrock);
+    expect(converse.sent.additionalModelRequestFields).toEqual(bedrock);
+  });
+
+  test('a client that wants thoughts between tools alone has no reasoning', async () => {
+    const body = { ...hi, max_tokens: 50, thinking: { type: 'between_tools' } };
+    const { sent } = await ask('messages', 'completions', body, HELLO.completions);
+    expect(sent).toMatchObject({ reasoning_effort: 'none' });
+    const model = 'us.anthropic.claude-sonnet-5-5';
+    const converse = await ask('messages', 'bedrock', { ...body, model }, HELLO.bedrock);
+    expect(converse.sent.additionalModelRequestFields).toEqual({ thinking: { type: 'between_tools' } });
+  });
+});
+
 describe('thinking by Gemini', () => {
   const config = async (model: string, request: object): Promise<Loose> => {
     const { sent } = await ask(

@@ -8,7 +8,7 @@ import { effortOf } from '../../chat/effort.ts';
 import { calledFunctions, offeredTools } from '../../chat/offered-tools.ts';
 import { refuseMember, refuseMembers, refusePart } from '../../chat/refusals.ts';
 import { refuseNames, resultsFirst, withUserTurn } from '../../chat/turns.ts';
-import { defaultMaxTokens } from '../messages/claude-models.ts';
+import { defaultMaxTokens, hasThinkingBudget } from '../messages/claude-models.ts';
 import { closed } from '../messages/closed-schema.ts';
 import { writeSampling } from '../messages/sampling.ts';
 import { type Thinking, writeReasoning } from '../messages/write-request.ts';
@@ -111,11 +111,14 @@ function topKFields(model: string, topK: number | undefined): Json {
 
 function reasoningFields({ model, reasoning = {} }: ChatRequest, claude: Thinking | undefined): Json {
   const level = effortOf(reasoning);
-  if (level === undefined || level === 'none') return {};
+  if (level === undefined) return {};
   if (claude !== undefined) {
+    // The models that have budgets only think if they are told to.
+    if (level === 'none' && hasThinkingBudget(model)) return {};
     const { thinking, effort } = claude;
     return defined({ thinking, output_config: effort === undefined ? undefined : { effort } });
   }
+  if (level === 'none') return {};
   if (isNova(model)) return { reasoningConfig: { type: 'enabled', maxReasoningEffort: LEVELS[level] } };
   if (model.includes('openai.gpt-oss')) return { reasoning_effort: LEVELS[level] };
   return refuseMember('reasoning', 'it is known for Claude, Nova and gpt-oss models only');

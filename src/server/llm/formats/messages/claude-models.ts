@@ -9,6 +9,19 @@ export function hasThinkingBudget(model: string): boolean {
   return !model.includes('claude') || OLDER.test(model);
 }
 
+/** Claude 4, Opus 5, Sonnet 5 and all of Haiku 5. */
+const CAN_STOP_THINKING = /claude-(?:[a-z]+-4(?!\d)|(?:opus|sonnet)-5(?!\d|[-.]\d\b)|haiku-5(?!\d))/;
+
+/**
+ * The type of `thinking` for the least of it (Anthropic: "What's new in Claude Opus 5.5", and in Sonnet 5.5). Undefined: the
+ * model always thinks, and refuses to be told otherwise. Those that came later are taken for such. A name without a version
+ * does not tell.
+ */
+export function leastThinking(model: string): 'disabled' | 'between_tools' | undefined {
+  if (!/claude-[a-z]+-\d/.test(model) || CAN_STOP_THINKING.test(model)) return 'disabled';
+  return /claude-sonnet-5[-.]\d\b/.test(model) ? 'between_tools' : undefined;
+}
+
 /**
  * Whether the model has sampling parameters: Claude refuses them since Opus 4.7. A name without a version, such as that of a
  * deployment, does not tell, and what the client asks for is sent.

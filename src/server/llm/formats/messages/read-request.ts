@@ -91,7 +91,7 @@ function readFormat(format: MemberReader): OutputFormat {
 /** The effort alone does not turn reasoning on, but every reasoning model of other providers has it on. */
 function readReasoning(members: MemberReader, effort: Reasoning['effort']): Reasoning | undefined {
   const thinking = members.object('thinking', (config) => {
-    const type = config.requiredChoice('type', ['enabled', 'adaptive', 'disabled']);
+    const type = config.requiredChoice('type', ['enabled', 'adaptive', 'disabled', 'between_tools']);
     const budget = config.number('budget_tokens');
     // Models differ in the default of `display`; that of those with budgets is a summary.
     const display = config.choice('display', ['summarized', 'omitted']) ?? DISPLAY[type];
@@ -100,11 +100,16 @@ function readReasoning(members: MemberReader, effort: Reasoning['effort']): Reas
   });
   if (thinking === undefined) return effort === undefined ? undefined : { effort };
   const { type, summary, budgetTokens } = thinking;
-  if (type === 'disabled') return { effort: 'none' };
+  if (type === 'disabled' || type === 'between_tools') return { effort: 'none' };
   return defined(effort === undefined ? { summary, budgetTokens } : { summary, effort });
 }
 
-const DISPLAY = { enabled: 'summarized', adaptive: 'omitted', disabled: 'omitted' } as const;
+const DISPLAY = {
+  enabled: 'summarized',
+  adaptive: 'omitted',
+  disabled: 'omitted',
+  between_tools: 'omitted',
+} as const;
 
 /** None if the tool is loaded later. */
 function readTool(tool: MemberReader, found: ReadonlySet<unknown>): Tool[] {

@@ -7,7 +7,7 @@ import { budgetOf, effortOf } from '../../chat/effort.ts';
 import { calledFunctions, type OfferedTools, offeredTools } from '../../chat/offered-tools.ts';
 import { refuseMember, refuseMembers, refusePart } from '../../chat/refusals.ts';
 import { withUserTurn } from '../../chat/turns.ts';
-import { defaultMaxTokens, hasThinkingBudget } from './claude-models.ts';
+import { defaultMaxTokens, hasThinkingBudget, leastThinking } from './claude-models.ts';
 import { closed } from './closed-schema.ts';
 import { writeSampling } from './sampling.ts';
 import { hasUnsignedCalls, writeCacheMark, writeTurns } from './write-turns.ts';
@@ -120,13 +120,18 @@ export interface Thinking {
 export function writeReasoning(request: ChatRequest, maxTokens: number): Thinking {
   const { reasoning, model } = request;
   if (reasoning === undefined) return {};
-  if (reasoning.effort === 'none' || reasoning.budgetTokens === 0) return { thinking: { type: 'disabled' } };
+  if (reasoning.effort === 'none' || reasoning.budgetTokens === 0) return writeNone(model);
   if (hasThinkingBudget(model)) return isPossible(request) ? writeBudget(reasoning, maxTokens) : {};
   const effort = effortOf(reasoning);
   return defined({
     thinking: isForced(request) ? undefined : { type: 'adaptive', ...writeDisplay(reasoning) },
     effort: effort === 'none' || effort === 'minimal' ? 'low' : effort,
   });
+}
+
+function writeNone(model: string): Thinking {
+  const type = leastThinking(model);
+  return type === undefined ? { effort: 'low' } : { thinking: { type } };
 }
 
 /** The smallest `budget_tokens`. */
