@@ -87,6 +87,43 @@ describe('limits of tokens', () => {
   });
 });
 
+describe('texts that end an answer', () => {
+  // MegaGrindStone/mcp-web-ui#5
+  test.each([
+    ['completions', 'messages'],
+    ['completions', 'bedrock'],
+    ['completions', 'generateContent'],
+    ['messages', 'completions'],
+    ['generateContent', 'messages'],
+  ] as const)('an empty one of %s is left out for %s', async (client, provider) => {
+    const chat =
+      client === 'generateContent' ? { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }] } : hi;
+    const bodyWith = (stop: string[]) => ({
+      ...chat,
+      ...(client === 'completions' && { stop }),
+      ...(client === 'messages' && { max_tokens: 50, stop_sequences: stop }),
+      ...(client === 'generateContent' && { generationConfig: { stopSequences: stop } }),
+    });
+    const some = await ask(client, provider, bodyWith(['', 'END']), HELLO[provider]);
+    const { stop, stop_sequences, inferenceConfig, generationConfig } = some.sent;
+    const written = stop ?? stop_sequences ?? (inferenceConfig ?? generationConfig).stopSequences;
+    expect([written].flat()).toEqual(['END']);
+    const none = await ask(client, provider, bodyWith(['']), HELLO[provider]);
+    expect(JSON.stringify(none.sent)).not.toContain('stop');
+  });
+
+  // BerriAI/litellm#3286
+  test('Claude at Bedrock does not end at white space either', async () => {
+    const claude = { ...hi, model: 'us.anthropic.claude-opus-5', stop: '\n' };
+    const refused = await ask('completions', 'bedrock', claude, HELLO.bedrock);
+    expect(refused).toMatchObject({ status: 400, sent: {} });
+    expect(refused.text).toContain('`stop` cannot be translated');
+    const nova = { ...hi, model: 'us.amazon.nova-pro-v1:0', stop: '\n' };
+    const { sent } = await ask('completions', 'bedrock', nova, HELLO.bedrock);
+    expect(sent.inferenceConfig).toEqual({ stopSequences: ['\n'] });
+  });
+});
+
 describe('thinking by Claude', () => {
   const disabled = { thinking: { type: 'disabled' } };
   const low = { output_config: { effort: 'low' } };

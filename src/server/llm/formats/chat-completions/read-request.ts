@@ -4,6 +4,7 @@ import type { Json } from '../../chat/chat-format.ts';
 import { defined } from '../../chat/defined.ts';
 import { EFFORTS } from '../../chat/effort.ts';
 import { type MemberReader, readMembers } from '../../chat/member-reader.ts';
+import { stopTexts } from '../../chat/stop-texts.ts';
 import { splitSystem } from '../../chat/turns.ts';
 import { REQUEST_HINTS, STREAM_HINTS } from './hints.ts';
 import { readMessage } from './read-message.ts';
@@ -72,8 +73,7 @@ function readMaxTokens(members: MemberReader): number | undefined {
 
 function readStop(members: MemberReader): readonly string[] | undefined {
   const value = members.value('stop');
-  const texts = typeof value === 'string' ? [value] : (members.texts('stop') ?? []);
-  return texts.length === 0 ? undefined : texts;
+  return stopTexts(typeof value === 'string' ? [value] : members.texts('stop'));
 }
 
 /** `safety_identifier` is the newer name. */

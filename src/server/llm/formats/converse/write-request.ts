@@ -11,7 +11,7 @@ import { refuseNames, resultsFirst, withUserTurn } from '../../chat/turns.ts';
 import { defaultMaxTokens, hasThinkingBudget } from '../messages/claude-models.ts';
 import { closed } from '../messages/closed-schema.ts';
 import { writeSampling } from '../messages/sampling.ts';
-import { type Thinking, writeReasoning } from '../messages/write-request.ts';
+import { type Thinking, writeReasoning, writeStop } from '../messages/write-request.ts';
 import { writableTurns } from '../messages/write-turns.ts';
 import { DocumentNames, writeBlocks, writeSystem } from './blocks.ts';
 import { type CachePoints, cachePointsOf, isClaude, isNova } from './cache-points.ts';
@@ -29,10 +29,11 @@ export function writeRequest(given: ChatRequest): Json {
   const points = cachePointsOf(request);
   const claude = isClaude(model) ? writeReasoning(request, maxTokens ?? defaultMaxTokens(model)) : undefined;
   const { temperature, topP, topK } = writeSampling(request, claude?.thinking);
+  const stopSequences = isClaude(model) ? writeStop(stop) : stop;
   return defined({
     messages: messagesOf(request.turns, points),
     system: unlessEmpty(writeSystem(request.system, points)),
-    inferenceConfig: unlessEmpty(defined({ maxTokens, temperature, topP, stopSequences: stop })),
+    inferenceConfig: unlessEmpty(defined({ maxTokens, temperature, topP, stopSequences })),
     toolConfig: toolConfig(request, points),
     additionalModelRequestFields: unlessEmpty({
       ...topKFields(model, topK),

@@ -2,6 +2,7 @@ import type { ChatRequest, OutputFormat, Reasoning, TextPart, Tool, ToolChoice }
 import { type CallTarget, type Json, Untranslatable } from '../../chat/chat-format.ts';
 import { defined } from '../../chat/defined.ts';
 import { type Hints, type MemberReader, readMembers } from '../../chat/member-reader.ts';
+import { stopTexts } from '../../chat/stop-texts.ts';
 import { canonicalNames } from './canonical-names.ts';
 import { readContents } from './read-contents.ts';
 import { jsonSchemaOf } from './schema.ts';
@@ -88,14 +89,13 @@ function readCallingConfig(config: MemberReader): ToolChoice | undefined {
 function readGenerationConfig(config: MemberReader) {
   config.only('responseModalities', ['TEXT'], ['Text'], []);
   config.only('responseLogprobs', false);
-  const stop = config.texts('stopSequences') ?? [];
   const count = config.number('candidateCount');
   return {
     maxTokens: config.number('maxOutputTokens'),
     temperature: config.number('temperature'),
     topP: config.number('topP'),
     topK: config.number('topK'),
-    stop: stop.length === 0 ? undefined : stop,
+    stop: stopTexts(config.texts('stopSequences')),
     presencePenalty: config.number('presencePenalty'),
     frequencyPenalty: config.number('frequencyPenalty'),
     seed: config.number('seed'),

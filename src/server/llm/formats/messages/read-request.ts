@@ -3,6 +3,7 @@ import type { ChatRequest, OutputFormat, Reasoning, TextPart, Tool, ToolChoice }
 import type { Json } from '../../chat/chat-format.ts';
 import { defined } from '../../chat/defined.ts';
 import { type MemberReader, readMembers } from '../../chat/member-reader.ts';
+import { stopTexts } from '../../chat/stop-texts.ts';
 import { isStrictSchema } from '../../chat/strict-schema.ts';
 import { withoutAccounting } from './accounting.ts';
 import { foundTools } from './found-tools.ts';
@@ -27,7 +28,7 @@ export function readRequest(body: Json): ChatRequest {
       temperature: members.number('temperature'),
       topP: members.number('top_p'),
       topK: members.number('top_k'),
-      stop: readStop(members),
+      stop: stopTexts(members.texts('stop_sequences')),
       // The name of `output_config.format` while it was a beta feature.
       output: output ?? members.object('output_format', readFormat),
       reasoning: readReasoning(members, effort),
@@ -47,11 +48,6 @@ function readInstructions(block: MemberReader): readonly TextPart[] {
 
 function plainInstructions(text: string): TextPart {
   return { type: 'text', text: withoutAccounting(text) };
-}
-
-function readStop(members: MemberReader): readonly string[] | undefined {
-  const texts = members.texts('stop_sequences') ?? [];
-  return texts.length === 0 ? undefined : texts;
 }
 
 /** OpenAI's `default` is the tier that Anthropic calls standard. */

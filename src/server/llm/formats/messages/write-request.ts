@@ -95,7 +95,7 @@ function writeTemperature(temperature: number | undefined): number | undefined {
   return temperature;
 }
 
-function writeStop(stop: readonly string[] | undefined): readonly string[] | undefined {
+export function writeStop(stop: readonly string[] | undefined): readonly string[] | undefined {
   if (stop?.some((text) => text.trim() === '') === true)
     refuseMember('stop', 'the Messages API does not stop at white space');
   return stop;
