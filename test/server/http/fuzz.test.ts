@@ -1,10 +1,11 @@
 import { connect } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { rawRequest } from '../../kit/raw-http.ts';
 import { proxyGateway } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
 import { repeats } from '../../kit/thorough.ts';
-import { httpUpstream } from '../../kit/upstream.ts';
+import { httpUpstream, rawUpstream } from '../../kit/upstream.ts';
 
 /** `FUZZ_RUNS=100000 FUZZ_SEED=7 npx vitest run test/server/http/fuzz.test.ts` runs more mutations. */
 const RUNS = Number(process.env['FUZZ_RUNS'] ?? repeats(400, 10_000));
@@ -128,4 +129,69 @@ test(`${RUNS} mutated requests get only expected statuses and the gateway keeps 
   }
   expect(gate.log.filter((line) => line.includes('internal error'))).toEqual([]);
   expect((await send(gate.url)).status).toBe(200);
+}, 60_000);
+
+const HANDSHAKE = [
+  'Connection: Upgrade',
+  'Upgrade: websocket',
+  'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+];
+/** Requests that take over the connection, end it, or are none, beside ordinary ones. */
+const PIPELINED = [
+  rawRequest('GET /a HTTP/1.1'),
+  rawRequest('GET /b HTTP/1.1', ['Connection: close']),
+  rawRequest('GET /c HTTP/1.0'),
+  rawRequest('POST /d HTTP/1.1', ['Content-Length: 5'], 'hello'),
+  rawRequest('POST /e HTTP/1.1', ['Expect: 100-continue', 'Content-Length: 2'], 'ok'),
+  rawRequest('POST /f HTTP/1.1', ['Transfer-Encoding: chunked'], '5\r\nhello\r\n'),
+  rawRequest('GET /g HTTP/1.1', HANDSHAKE),
+  rawRequest('GET /h HTTP/1.1', [...HANDSHAKE, 'Content-Length: 3'], 'abc'),
+  rawRequest('GET /i HTTP/1.1', ['Connection: Upgrade', 'Upgrade: h2c']),
+  rawRequest('CONNECT 127.0.0.1:1 HTTP/1.1'),
+  rawRequest('OPTIONS * HTTP/1.1'),
+  'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+  'no request\r\n\r\n',
+];
+const SWITCHING = 'HTTP/1.1 101 S\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\nfirst';
+const ANSWERS = [
+  'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok',
+  'HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nok',
+  SWITCHING,
+  'HTTP/1.1 426 U\r\nconnection: close\r\ncontent-length: 0\r\n\r\n',
+  '',
+];
+
+test(`${RUNS} pipelines, whose connections end at any time and in any way, stop nothing`, async () => {
+  const below = random(SEED);
+  await using upstream = await rawUpstream(async (socket, head) => {
+    await delay(below(20));
+    socket.write(/^upgrade:/im.test(head) ? SWITCHING : (ANSWERS[below(ANSWERS.length)] as string));
+    if (below(4) === 0) socket.destroy();
+  });
+  await using gate = await proxyGateway(upstream.address, { timeout: { backendRequestTimeout: '100ms' } });
+  const visit = async (): Promise<void> => {
+    const requests = Array.from({ length: 1 + below(4) }, () => PIPELINED[below(PIPELINED.length)]);
+    const socket = connect({ port: gate.port, host: '127.0.0.1' });
+    socket.on('error', () => undefined).resume();
+    const closed = new Promise((resolve) => socket.once('close', resolve));
+    socket.write(requests.join(''));
+    await delay(below(40));
+    const kind = below(4);
+    if (kind === 0) socket.resetAndDestroy();
+    else if (kind === 1) socket.end();
+    else if (kind === 2) socket.write(PIPELINED[below(PIPELINED.length)] as string);
+    await Promise.race([closed, delay(below(60))]);
+    socket.destroy();
+  };
+  let left = RUNS;
+  const worker = async (): Promise<void> => {
+    for (; left > 0; left -= 1) await visit();
+  };
+  await Promise.all(Array.from({ length: PARALLEL }, worker));
+  expect(gate.log.filter((line) => line.includes('internal error'))).toEqual([]);
+  expect((await send(gate.url)).status).toBeGreaterThan(0);
+  expect(upstream.heads.length).toBeGreaterThan(RUNS / 4);
+  await gate.close();
+  // No request goes on without its client.
+  expect(gate.log.filter((line) => line.includes('aborted at the deadline'))).toEqual([]);
 }, 60_000);

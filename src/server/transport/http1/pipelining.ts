@@ -78,7 +78,8 @@ export class RequestPipeline<R extends QueuedResponse> {
 
   /**
    * Calls `action` once earlier requests of the connection have been answered: Node reports a malformed request even while
-   * these are pending. Calls it immediately if there are none, or if the body of the current request is malformed.
+   * these are pending. Calls it immediately if there are none, or if the body of the current request is malformed. If the client has
+   * ended the connection, it waits for nothing: the connection is closed.
    */
   afterPending(socket: Socket, action: () => void): void {
     const queue = this.#queues.get(socket);
@@ -86,6 +87,10 @@ export class RequestPipeline<R extends QueuedResponse> {
     const isCurrentMalformed = waiting.length === 0 && current?.req.complete === false;
     if (queue === undefined || current === undefined || isCurrentMalformed) {
       action();
+      return;
+    }
+    if (socket.readableEnded) {
+      socket.destroy();
       return;
     }
     const last = waiting.at(-1);
