@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { rawRequest } from '../../kit/raw-http.ts';
+import { rawRequest, sendRaw } from '../../kit/raw-http.ts';
 import { proxyGateway } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
 import { repeats } from '../../kit/thorough.ts';
@@ -189,8 +189,8 @@ test(`${RUNS} pipelines, whose connections end at any time and in any way, stop 
   };
   await Promise.all(Array.from({ length: PARALLEL }, worker));
   expect(gate.log.filter((line) => line.includes('internal error'))).toEqual([]);
-  expect((await send(gate.url)).status).toBeGreaterThan(0);
-  expect(upstream.heads.length).toBeGreaterThan(RUNS / 4);
+  expect((await sendRaw(gate.port, 'no request\r\n\r\n')).statuses).toEqual([400]);
+  expect(upstream.heads.length).toBeGreaterThan(0);
   await gate.close();
   // No request goes on without its client.
   expect(gate.log.filter((line) => line.includes('aborted at the deadline'))).toEqual([]);
