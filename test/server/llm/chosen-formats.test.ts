@@ -46,8 +46,10 @@ describe('the APIs that a server has', () => {
     ['messages', { messages: 'pass' }, 'oaiCompat', '/v1/messages'],
     ['messages', { messages: 'translate' }, 'fireworks', '/v1/chat/completions'],
     // agentgateway/agentgateway#2501, danny-avila/LibreChat#14231: as chat completions, OpenAI refuses tools for these models.
-    ['messages', { model: 'gpt-5.6-terra' }, 'oaiCompat', '/v1/responses'],
-    ['messages', { model: 'openai/gpt-6' }, 'oaiCompat', '/v1/responses'],
+    ['messages', { model: 'gpt-5.6-terra', responses: 'pass' }, 'oaiCompat', '/v1/responses'],
+    ['messages', { model: 'openai/gpt-6', responses: 'pass' }, 'oaiCompat', '/v1/responses'],
+    // A proxy or another server that may have no Responses API.
+    ['messages', { model: 'gpt-5.6-terra' }, 'oaiCompat', '/v1/chat/completions'],
     ['messages', { model: 'gpt-5.4' }, 'azure', '/v1/responses'],
     ['messages', { model: 'gpt-5.4', azureResourceType: 'foundry' }, 'azure', '/v1/responses'],
     [
@@ -58,7 +60,7 @@ describe('the APIs that a server has', () => {
     ],
     ['completions', { model: 'gpt-5.6' }, 'oaiCompat', '/v1/chat/completions'],
     ['messages', { model: 'gpt-5.6', responses: 'translate' }, 'oaiCompat', '/v1/chat/completions'],
-    ['messages', { model: 'gpt-5.1' }, 'oaiCompat', '/v1/chat/completions'],
+    ['messages', { model: 'gpt-5.1', responses: 'pass' }, 'oaiCompat', '/v1/chat/completions'],
     ['messages', { model: 'gpt-oss-120b' }, 'oaiCompat', '/v1/chat/completions'],
   ] as const)('a call of %s with %j of %s goes to %s', async (call, params, kind, path) => {
     await using provider = await llmProvider(answering(completion('hi')));

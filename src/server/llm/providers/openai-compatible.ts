@@ -46,7 +46,14 @@ export const oaiCompat = defineProvider({
   telemetryName: 'openai',
   baseUrl: 'https://api.openai.com/v1',
   formats: openAiOwnFormats,
+  // Another server may have a model of that name, and no Responses API.
+  connect: ({ baseUrl, responses: wish }) =>
+    baseUrl === undefined || isOpenAi(baseUrl) || wish === 'pass'
+      ? {}
+      : { formats: openAiFormats(completions, responses) },
 });
+
+const isOpenAi = (baseUrl: string): boolean => /(?:^|\.)openai\.com$/.test(new URL(baseUrl).hostname);
 
 interface Preset {
   readonly baseUrl: string;

@@ -71,13 +71,15 @@ export async function readMessages(
 
 /**
  * Reads an event stream and updates `position`. Returns at the end of the stream, or after `onMessage` has returned true.
- * Rejects with `OversizedMessage` for an event over `LIMITS.targetMessageBytes`.
+ * Rejects with `OversizedMessage` for an event over `LIMITS.targetMessageBytes`. Events of type `error` are no messages; `onError` gets
+ * them, because they may say why there is no response.
  */
 export async function readEvents(
   response: Dispatcher.ResponseData,
   position: StreamPosition,
   // biome-ignore lint/suspicious/noConfusingVoidType: most callbacks return nothing.
   onMessage: (text: string) => boolean | void,
+  onError?: (text: string) => void,
 ): Promise<void> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let sinceEvent = 0;
@@ -88,8 +90,9 @@ export async function readEvents(
     onEvent: ({ event = 'message', data }) => {
       sinceEvent = 0;
       // An event without data only has an id for resuming. Events of other types, such as `ping` (fastmcp), are not messages: a
-      // reader gets those that it knows (HTML standard, "Server-sent events"). One of type `error` may say why there is no response.
-      if (data === '' || !(event === 'message' || event === 'error') || (isEnd && !isJson(data))) return;
+      // reader gets those that it knows (HTML standard, "Server-sent events").
+      if (event === 'error') onError?.(data);
+      if (data === '' || event !== 'message' || (isEnd && !isJson(data))) return;
       isTaken = isEnd;
       isDone = onMessage(data) === true || isDone;
     },

@@ -291,7 +291,9 @@ export class HttpChannel implements Channel {
     const message = (text: string): boolean => this.#message(text, receiving);
     if (id !== undefined) events.streaming?.(id);
     try {
-      await readEvents(response, position, message);
+      await readEvents(response, position, message, (text) => {
+        receiving.said = (credential?.clean(text) ?? text).slice(0, BODY_IN_ERROR);
+      });
     } catch (error) {
       const isBroken = !isClassified(error) && !(error instanceof TypeError);
       if (signal.aborted || !isBroken || position.lastEventId === undefined || this.#isModern) throw error;
