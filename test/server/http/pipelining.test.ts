@@ -32,6 +32,17 @@ describe('pipelined requests on one connection', () => {
     expect(most).toBe(1);
   });
 
+  // RFC 9112 §9.3.2
+  test('a CONNECT behind a request is answered after it', async () => {
+    await using upstream = await httpUpstream(async (_, response) => {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      response.end('first');
+    });
+    await using gate = await proxyGateway(upstream.address);
+    const { statuses } = await sendRaw(gate.port, requests(1) + rawRequest('CONNECT x:1 HTTP/1.1'));
+    expect(statuses).toEqual([200, 405]);
+  });
+
   test('pipelined requests with large bodies arrive complete', async () => {
     await using upstream = await httpUpstream((_, response, { body }) => response.end(`${body.length};`));
     await using gate = await proxyGateway(upstream.address);

@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { throughTunnel } from '../../kernel/request/client-connection.ts';
+import { closeAtEnd } from './detached-socket.ts';
 import { endWith, rawError } from './raw-error.ts';
 
 /** Takes a connection that has come through a tunnel. */
@@ -11,15 +12,16 @@ const AUTHORITY = /^(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+):(\d{1,5})$/;
 
 /**
  * Answers CONNECT requests (RFC 9110 §9.3.6). What a client sends through its tunnel is for one of the ports of this gateway:
- * `find` returns what takes it, by the port that the client names. Returns the tunnels that are open, of which the server no
- * longer knows.
+ * `find` returns what takes it, by the port that the client names. `afterPending` waits for the responses to earlier requests of a
+ * connection. Returns the tunnels that are open, of which the server no longer knows.
  */
 export function onConnect(
   server: Server,
   find: ((port: number) => AcceptTunnel | undefined) | undefined,
+  afterPending: (socket: Socket, action: () => void) => void,
 ): ReadonlySet<Socket> {
   const open = new Set<Socket>();
-  server.on('connect', ({ url = '' }: IncomingMessage, socket: Socket, head: Buffer) => {
+  const connect = (url: string, socket: Socket, head: Buffer): void => {
     if (find === undefined) {
       endWith(socket, rawError('405 Method Not Allowed', 'method not allowed'));
       return;
@@ -36,12 +38,20 @@ export function onConnect(
     }
     open.add(socket);
     socket.once('close', () => open.delete(socket));
-    // Node.js has removed its own listener: a reset would be thrown.
-    socket.on('error', () => socket.destroy());
     throughTunnel(socket, port);
     socket.write('HTTP/1.1 200 OK\r\n\r\n');
     if (head.length > 0) socket.unshift(head);
     accept(socket);
+  };
+  server.on('connect', ({ url = '' }: IncomingMessage, socket: Socket, head: Buffer) => {
+    // Node.js has removed its own listener: a reset would be thrown.
+    socket.on('error', () => socket.destroy());
+    const stopWatching = closeAtEnd(socket);
+    afterPending(socket, () => {
+      stopWatching();
+      // The connection has ended with an earlier request.
+      if (socket.writable) connect(url, socket, head);
+    });
   });
   return open;
 }

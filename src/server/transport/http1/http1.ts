@@ -7,9 +7,10 @@ import { HeaderList } from '../../kernel/request/header-list.ts';
 import { type ClientResponse, type Reply, RequestContext } from '../../kernel/request/request-context.ts';
 import { type Handshake, handshake, type Takeover } from '../../kernel/request/upgrade.ts';
 import type { ConnectionSettings } from '../connection-settings.ts';
-import { closeAtEnd, onWebSocketHandshake, webSocketOptions } from '../web-socket/web-socket-requests.ts';
+import { onWebSocketHandshake, webSocketOptions } from '../web-socket/web-socket-requests.ts';
 import { coalesceSmallWrites } from '../write-coalescing.ts';
 import { type AcceptTunnel, onConnect } from './connect-tunnels.ts';
+import { closeAtEnd } from './detached-socket.ts';
 import { type ConnectionQueue, type QueuedResponse, RequestPipeline } from './pipelining.ts';
 import { endWith, rawError } from './raw-error.ts';
 import { setContentLength } from './reply.ts';
@@ -115,7 +116,9 @@ export function createHttp1(
   server.on('checkContinue', onRequest);
   // Node would answer 417 itself, without an access-log line; request validation does that instead.
   server.on('checkExpectation', onRequest);
-  const tunnels = onConnect(server, options.tunnel);
+  const tunnels = onConnect(server, options.tunnel, (socket, action) =>
+    pipeline.afterPending(socket, action),
+  );
   server.on('clientError', (error, duplex) => {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the server has no other connections.
     const socket = duplex as Socket;

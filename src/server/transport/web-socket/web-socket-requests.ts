@@ -52,17 +52,3 @@ export function onWebSocketHandshake(
   });
   return open;
 }
-
-/**
- * Closes the connection of a handshake when its client ends it before the answer: nothing else reads from it. What the client sends
- * meanwhile stays in the connection. Returns what stops that.
- */
-export function closeAtEnd(socket: Socket): () => void {
-  const read = (): void => {
-    // Without data, this tells the end.
-    if (socket.readableLength === 0) socket.read();
-  };
-  const close = (): void => void socket.destroy();
-  socket.on('readable', read).once('end', close);
-  return () => void socket.off('readable', read).off('end', close);
-}
