@@ -130,3 +130,20 @@ test('frames that are not HTTP/2 close the connection', async () => {
   expect(await attacker.closed).not.toBe(0);
   await isServing();
 });
+
+// Found with random frames: Node.js then reads no more from the connection, and does not see its end.
+test('a request whose client sends GOAWAY, breaks the protocol and leaves does not stay open', async () => {
+  const routes = [{ backends: [{ host: upstream.address }] }];
+  const config = JSON.stringify({ gateways: { default: { port: 0, tls: GOOD_TLS, routes } } });
+  await using own = await gateway(config, { limits: { http2PingTimeout: 50 } });
+  const client = await frameClient(own.port);
+  client.write(
+    frame(FRAME.headers, END_HEADERS + END_STREAM, 1, GET),
+    frame(FRAME.goaway, 0, 0, u32(0, 0)),
+    frame(FRAME.data, 0, 9, u32(0)),
+  );
+  await until(() => own.running.openRequests.size === 1);
+  await client[Symbol.asyncDispose]();
+  await until(() => own.running.openRequests.size === 0);
+  expect((await own.accessLine(1))['http.status']).toBe('499');
+});

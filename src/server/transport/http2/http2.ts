@@ -49,6 +49,10 @@ export class Http2Connections {
     if (settings !== undefined) timers.push(...this.#watch(session, settings));
     // Of the connection, or of a client that breaks the protocol: nghttp2 has sent GOAWAY, and the streams are closed.
     session.on('error', () => session.destroy());
+    // After the GOAWAY of a client, Node.js tells neither that it breaks the protocol nor that it leaves: pings fail then.
+    session.once('goaway', () => {
+      timers.push(this.#pingEvery(this.#events.limits.http2PingTimeout, session));
+    });
     session.on('stream', (stream, headers, _flags, rawHeaders: readonly string[]) =>
       this.#onStream(session, stream, socket, headers, rawHeaders),
     );
@@ -64,17 +68,24 @@ export class Http2Connections {
     const timers: NodeJS.Timeout[] = [];
     if (connectionWindow !== undefined) session.setLocalWindowSize(connectionWindow);
     if (maxDuration !== undefined) timers.push(setTimeout(() => this.#leave(session), maxDuration));
-    if (pingInterval !== undefined)
-      timers.push(
-        setInterval(() => {
-          const late = setTimeout(
-            () => session.destroy(),
-            pingTimeout ?? this.#events.limits.http2PingTimeout,
-          );
-          if (session.destroyed || !session.ping(() => clearTimeout(late))) clearTimeout(late);
-        }, pingInterval),
-      );
+    if (pingInterval !== undefined) timers.push(this.#pingEvery(pingInterval, session, pingTimeout));
     return timers;
+  }
+
+  /** Pings a client every `interval` ms, and closes the connection if it does not answer. Returns the timer. */
+  #pingEvery(
+    interval: number,
+    session: ServerHttp2Session,
+    timeout = this.#events.limits.http2PingTimeout,
+  ): NodeJS.Timeout {
+    return setInterval(() => {
+      if (session.destroyed) return;
+      const late = setTimeout(() => session.destroy(), timeout);
+      session.ping((error) => {
+        clearTimeout(late);
+        if (error !== null) session.destroy();
+      });
+    }, interval);
   }
 
   /** Announces to all clients that no further requests are accepted. */
