@@ -54,7 +54,7 @@ export class CassetteRecorder {
   /** Why the file is not complete. */
   #failure: string | undefined;
 
-  /** @param failed is told at once, and once, why the file will not be complete */
+  /** @param failed called once, as soon as something cannot be recorded, with the reason */
   constructor(file: CassetteFile, failed: (problem: string) => void = () => undefined) {
     this.#file = file;
     this.#failed = failed;

@@ -60,7 +60,7 @@ export interface ProviderFormat {
   readonly path?: string | ((call: PathInput) => string);
   /** Whether a model has the format, by its name at the provider. Default: all have. */
   readonly supports?: (model: string) => boolean;
-  /** Whether chats in other formats are translated to this one, wherever it stands in the list, by the name at the provider. */
+  /** Whether chats for a model that need a translation get this format, even if it is not the first. By the name at the provider. */
   readonly isPreferredFor?: (model: string) => boolean;
 }
 

@@ -23,7 +23,7 @@ export function writeBlocks(parts: readonly Part[], names: DocumentNames, points
   ]);
 }
 
-/** There is no place for a mark inside a result of a tool (Portkey-AI/gateway#1762). */
+/** The result of a tool cannot contain a cache mark: one of its parts gets its mark after the result (Portkey-AI/gateway#1762). */
 function markOf(part: Part): CacheMark | undefined {
   const cache = 'cache' in part ? part.cache : undefined;
   return (

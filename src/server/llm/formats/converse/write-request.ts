@@ -114,7 +114,7 @@ function reasoningFields({ model, reasoning = {} }: ChatRequest, claude: Thinkin
   const level = effortOf(reasoning);
   if (level === undefined) return {};
   if (claude !== undefined) {
-    // The models that have budgets only think if they are told to.
+    // Models with thinking budgets do not think unless a request asks for it.
     if (level === 'none' && hasThinkingBudget(model)) return {};
     const { thinking, effort } = claude;
     return defined({ thinking, output_config: effort === undefined ? undefined : { effort } });

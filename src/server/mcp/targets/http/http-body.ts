@@ -71,8 +71,8 @@ export async function readMessages(
 
 /**
  * Reads an event stream and updates `position`. Returns at the end of the stream, or after `onMessage` has returned true.
- * Rejects with `OversizedMessage` for an event over `LIMITS.targetMessageBytes`. Events of type `error` are no messages; `onError` gets
- * them, because they may say why there is no response.
+ * Rejects with `OversizedMessage` for an event over `LIMITS.targetMessageBytes`. Events of the type `error` are not messages: their
+ * data, which may explain why there is no response, goes to `onError`.
  */
 export async function readEvents(
   response: Dispatcher.ResponseData,

@@ -68,7 +68,7 @@ interface Receiving {
   readonly signal: AbortSignal;
   /** An error response that may be about the session. It is passed on if it is not. */
   doubtful?: string;
-  /** The last text that is no message, such as `{"error": "…"}`: it may say why there is no response (stacklok/toolhive#6085). */
+  /** The last text that was not JSON-RPC, such as `{"error": "…"}`. It is quoted if no response follows (stacklok/toolhive#6085). */
   said?: string;
 }
 

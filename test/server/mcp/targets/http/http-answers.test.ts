@@ -96,14 +96,14 @@ describe('answers of HTTP targets', () => {
     ],
     ['an image', 'image/png', '\u0089PNG', 'with image/png'],
     // stacklok/toolhive#6085
-    ['an error that is no message', 'text/event-stream', event('{"error":"no quota"}'), SAID],
+    ['an error that is not JSON-RPC', 'text/event-stream', event('{"error":"no quota"}'), SAID],
     [
       'an error as an event of its own',
       'text/event-stream',
       'event: error\ndata: {"error":"no quota"}\n\n',
       SAID,
     ],
-    ['JSON that is no message', 'application/json', '{"error":"no quota"}', SAID],
+    ['JSON that is not JSON-RPC', 'application/json', '{"error":"no quota"}', SAID],
     ['a type that is none', '/', 'x', 'instead of JSON'],
   ])('an answer with %s fails with its type and its start', async (_, type, body, text) => {
     await using up = await answering(type, () => body);
